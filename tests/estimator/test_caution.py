@@ -13,7 +13,6 @@ from scipy.special import logit
 
 from selftrain import SelfTrainingLinearClassifier
 from selftrain.arrays import Array
-from selftrain.estimator import Settings
 from selftrain.estimator.anchored import Outcome, Share, TwoClasses, Unlabeled
 from selftrain.estimator.blocks import StoredRows
 from selftrain.estimator.folds import Labeled
@@ -118,9 +117,7 @@ def test_neighbours_teach_on_images_and_not_on_words() -> None:
     y = np.where(np.arange(400) < 40, truth, -1)
 
     def scores(rows: object, neighbours: bool | str) -> Array:
-        model = SelfTrainingLinearClassifier(
-            settings=Settings(neighbours=neighbours), random_state=0
-        )
+        model = SelfTrainingLinearClassifier(neighbours=neighbours, random_state=0)
         return model.fit(rows, y).decision_function(rows)
 
     for rows in (words, scipy.sparse.csr_array(words)):

@@ -7,7 +7,6 @@ from distributed import Client
 
 from selftrain import SelfTrainingLinearClassifier
 from selftrain.errors import InvalidInput
-from selftrain.estimator import Settings
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def test_a_local_cluster_gives_the_same_model(rows):
 def test_what_needs_all_rows_at_once_is_refused(rows):
     chunked = da.from_array(rows[0], chunks=(250, 12))
     with pytest.raises(InvalidInput, match="neighbours"):
-        SelfTrainingLinearClassifier(settings=Settings(neighbours=True)).fit(chunked, rows[1])
+        SelfTrainingLinearClassifier(neighbours=True).fit(chunked, rows[1])
     broken = da.where(chunked > 5, np.nan, chunked)
     with pytest.raises(InvalidInput, match="NaN, infinity"):
         SelfTrainingLinearClassifier().fit(broken, rows[1])

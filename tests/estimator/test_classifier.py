@@ -157,8 +157,7 @@ def test_neighbours_help_where_clusters_are_many():
     classes = (digit == 8).astype(int)
     scores = []
     for neighbours in (False, True):
-        settings = Settings(neighbours=neighbours)
-        options = {"settings": settings, "class_weight": "balanced", "random_state": 0}
+        options = {"neighbours": neighbours, "class_weight": "balanced", "random_state": 0}
         errors = []
         for seed in range(3):
             target = hidden(classes, 40, seed)
@@ -239,6 +238,7 @@ def test_bad_rows_are_refused_in_one_sentence(cancer, case):
     ("name", "value"),
     [
         ("method", "anchor"),
+        ("neighbours", "yes"),
         ("share", 1.5),
         ("class_weight", "even"),
         ("class_weight", {"one": 2.0}),
@@ -253,7 +253,6 @@ def test_a_bad_parameter_is_named(cancer, name, value):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("neighbours", "yes"),
         ("preprocessing", "tables"),
         ("anchor", 0),
         ("ridge", -1.0),
@@ -273,8 +272,13 @@ def test_a_bad_setting_is_named(name, value):
 
 def test_settings_without_effect_are_rejected(cancer):
     rows, _, target = cancer
+    for method in ("gaussian", "paper"):
+        with pytest.raises(InvalidInput, match=f"neighbours must not be True with .*{method}"):
+            SelfTrainingLinearClassifier(method, neighbours=True).fit(rows, target)
     with pytest.raises(InvalidInput, match="caution must be None if neighbours are used"):
-        Settings(neighbours=True, caution=0.3)
+        SelfTrainingLinearClassifier(neighbours=True, settings=Settings(caution=0.3)).fit(
+            rows, target
+        )
     images, digit = load_digits(n_class=2, return_X_y=True)
     auto = SelfTrainingLinearClassifier(settings=Settings(caution=0.3))
     with pytest.raises(InvalidInput, match="caution must be None if neighbours are used"):
@@ -282,7 +286,6 @@ def test_settings_without_effect_are_rejected(cancer):
     for method, setting in (
         ("anchored", {"recipe": Recipe()}),
         ("gaussian", {"ridge": 1.0}),
-        ("gaussian", {"neighbours": True}),
         ("paper", {"anchor": 3.0}),
         ("paper", {"clip": None}),
     ):

@@ -34,8 +34,10 @@ def rows():
     return X / X.std(axis=0), np.where(random.random(800) < 0.1, classes, -1)
 
 
-def decisions(X, y, method="anchored", **settings):
-    model = SelfTrainingLinearClassifier(method, settings=Settings(**settings), random_state=0)
+def decisions(X, y, method="anchored", neighbours="auto", **settings):
+    model = SelfTrainingLinearClassifier(
+        method, neighbours=neighbours, settings=Settings(**settings), random_state=0
+    )
     return model.fit(X, y).decision_function(X)
 
 

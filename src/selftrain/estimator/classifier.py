@@ -31,6 +31,8 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             "gaussian" if the samples pass for Gaussian clusters, cross-validation agrees and no
             constant of it is set), "gaussian" (for such samples), "paper" (the recipe of the
             theory, on raw columns).
+        neighbours: use a graph of nearest neighbours as a second teacher of "anchored"; "auto": on
+            images.
         class_weight: what the decision minimises: None the plain error, "balanced" the mean error
             of the classes, a dictionary the error with these weights. Probabilities do not depend
             on it.
@@ -64,6 +66,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
         self,
         method: str = "anchored",
         *,
+        neighbours: bool | str = "auto",
         class_weight: Any = None,
         unlabeled: Any = -1,
         share: Any = "estimated",
@@ -72,6 +75,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
         progress: ProgressOption = None,
     ):
         self.method = method
+        self.neighbours = neighbours
         self.class_weight = class_weight
         self.unlabeled = unlabeled
         self.share = share
@@ -103,6 +107,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             accepted = "must be a selftrain.estimator.Settings, or None"
             raise InvalidInput("settings", settings, accepted)
         settings.check_method(self.method)
+        _check_neighbours(self.neighbours, self.method)
         _check_share(self.share)
         return settings
 
@@ -114,7 +119,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             one_thread(),
         ):
             random = check_random_state(self.random_state)
-            method = choose_method(self.method, rows, self.share, settings, random)
+            method = choose_method(self.method, rows, self.share, self.neighbours, settings, random)
             self.method_ = method.name
             for positive in rows.positives:
                 fitted.append(method.fit(positive))
@@ -163,7 +168,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:
             raise InvalidInput("X", X.shape, "must have two dimensions")
-        if reset and self.settings is not None and self.settings.neighbours is True:
+        if reset and self.neighbours is True:
             raise InvalidInput("neighbours", True, 'must be False or "auto" for a Dask array')
         if reset:
             self.n_features_in_ = int(X.shape[1])
@@ -179,6 +184,14 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
         if positive.shape[1] == 1:
             return positive
         return np.asarray(positive / np.maximum(positive.sum(axis=1, keepdims=True), 1e-300))
+
+
+def _check_neighbours(neighbours: Any, method: str) -> None:
+    if not (isinstance(neighbours, bool) or neighbours == "auto"):
+        raise InvalidInput("neighbours", neighbours, 'must be "auto", True or False')
+    if neighbours is True and method != "anchored":
+        accepted = f"must not be True with method={method!r} (used by 'anchored')"
+        raise InvalidInput("neighbours", neighbours, accepted)
 
 
 def _check_share(share: Any) -> None:

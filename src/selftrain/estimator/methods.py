@@ -43,7 +43,12 @@ class Method(NamedTuple):
 
 
 def choose_method(
-    method: str, rows: GivenRows, share: Any, settings: Settings, random: np.random.RandomState
+    method: str,
+    rows: GivenRows,
+    share: Any,
+    neighbours: bool | str,
+    settings: Settings,
+    random: np.random.RandomState,
 ) -> Method:
     """Return the requested method, or "gaussian" instead of "anchored"."""
     if method == "paper":
@@ -58,7 +63,7 @@ def choose_method(
         return Share(shares.get(positive), share != "unlabeled")
 
     own = prepared_for(GAUSSIAN if method == "gaussian" else TABLE)
-    if method == "anchored" and _may_change(settings, own):
+    if method == "anchored" and neighbours is not True and _may_change(settings, own):
         other = replace(prepared_for(GAUSSIAN), folds=own.folds)
         found: dict[int, Fitted] = {}
         for positive in rows.positives:
@@ -68,10 +73,10 @@ def choose_method(
             found[positive] = fitted
         else:
             return Method("gaussian", found.__getitem__)
-    neighbours = method == "anchored" and own.has_neighbours(settings.neighbours)
-    if neighbours:
+    graph = method == "anchored" and own.has_neighbours(neighbours)
+    if graph:
         settings.reject_caution()
-    return Method(method, lambda positive: train(own, positive, share_of(positive), neighbours))
+    return Method(method, lambda positive: train(own, positive, share_of(positive), graph))
 
 
 def _may_change(settings: Settings, prepared: Prepared) -> bool:
@@ -80,9 +85,7 @@ def _may_change(settings: Settings, prepared: Prepared) -> bool:
 
     Pixels and words are not Gaussian, although sums of many of them look so.
     """
-    if settings.neighbours is True or prepared.kind != "table":
-        return False
-    if any(name in settings.changed for name in ANCHORED):
+    if prepared.kind != "table" or any(name in settings.changed for name in ANCHORED):
         return False
     return looks_gaussian(prepared.unlabeled, prepared.basis.variances)
 

@@ -71,8 +71,8 @@ _WHOLE = {"steps": 0, "mixture_steps": 1, "directions": 1}
 
 UNUSED = {
     "anchored": ("recipe",),
-    "gaussian": ("recipe", "neighbours", "ridge", "caution", "slope_spread"),
-    "paper": (*set(Constants._fields) - {"steps"}, "neighbours", "preprocessing", "clip"),
+    "gaussian": ("recipe", "ridge", "caution", "slope_spread"),
+    "paper": (*set(Constants._fields) - {"steps"}, "preprocessing", "clip"),
 }
 """Settings that have no effect, by method."""
 
@@ -84,7 +84,6 @@ class Settings:
     """Constants of `SelfTrainingLinearClassifier`; None: that of the method (docs/estimator.md).
 
     Arguments:
-        neighbours: use a graph of nearest neighbours as a second teacher; "auto": on images.
         preprocessing: "table" (each column to unit variance), "shared" (one scale: images, text)
             or "auto".
         anchor: weight of a labelled sample among unlabelled ones of weight 1.
@@ -108,7 +107,6 @@ class Settings:
     1
     """
 
-    neighbours: bool | str = "auto"
     preprocessing: str = "auto"
     anchor: float | None = None
     ridge: float | None = None
@@ -129,8 +127,6 @@ class Settings:
         if self.preprocessing not in PREPROCESSING:
             hint = nearest(str(self.preprocessing), PREPROCESSING)
             raise InvalidInput("preprocessing", self.preprocessing, f"unknown; {hint}")
-        if not (isinstance(self.neighbours, bool) or self.neighbours == "auto"):
-            raise InvalidInput("neighbours", self.neighbours, 'must be "auto", True or False')
         if self.recipe is not None and not isinstance(self.recipe, Recipe):
             raise InvalidInput("recipe", self.recipe, "must be a selftrain.Recipe, or None")
         for name, (accepts, accepted) in _NUMBERS.items():
@@ -143,8 +139,6 @@ class Settings:
                 self._set(name, value)
         if self.metrics is not None:
             self._set("metrics", _metrics(self.metrics))
-        if self.neighbours is True:
-            self.reject_caution()
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

@@ -29,10 +29,12 @@ SEPARATED = 0.5
 as not separated."""
 
 
-def self_training(seed: int, settings: Settings | None = None) -> SelfTrainingLinearClassifier:
+def self_training(
+    seed: int, settings: Settings | None = None, neighbours: bool | str = "auto"
+) -> SelfTrainingLinearClassifier:
     """Return an unfitted self-training model that decides at even odds."""
     return SelfTrainingLinearClassifier(
-        class_weight="balanced", settings=settings, random_state=seed
+        neighbours=neighbours, class_weight="balanced", settings=settings, random_state=seed
     )
 
 
@@ -80,7 +82,8 @@ def fit_averaged(rows: Any, codes: Array, kind: str, seed: int) -> Averaged:
         first = self_training(seed).fit(rows, codes)
         if first.method_ == "gaussian":
             return Averaged((first,), "gaussian")
-    fitted = _fit_members(rows, codes, seed, _settings(kind, rows.shape[0]))
+    neighbours = True if kind == "embedding" else "auto"
+    fitted = _fit_members(rows, codes, seed, _settings(kind, rows.shape[0]), neighbours)
     if np.mean([_separation(one) for one in fitted]) >= SEPARATED:
         return Averaged(fitted, "self-training")
     start = Settings(steps=0, preprocessing=PREPROCESSING[kind])
@@ -88,9 +91,9 @@ def fit_averaged(rows: Any, codes: Array, kind: str, seed: int) -> Averaged:
 
 
 def _fit_members(
-    rows: Any, codes: Array, seed: int, settings: list[Settings]
+    rows: Any, codes: Array, seed: int, settings: list[Settings], neighbours: bool | str = "auto"
 ) -> tuple[SelfTrainingLinearClassifier, ...]:
-    models = [self_training(seed + k, each) for k, each in enumerate(settings)]
+    models = [self_training(seed + k, each, neighbours) for k, each in enumerate(settings)]
     return tuple(model.fit(rows, codes) for model in models)
 
 
@@ -100,10 +103,7 @@ def _settings(kind: str, samples: int) -> list[Settings]:
     if kind != "embedding":
         return [Settings(preprocessing=scaling)] * MEMBERS
     most = most_directions(np.ones(samples))
-    return [
-        Settings(neighbours=True, preprocessing=scaling, directions=min(count, most))
-        for count in DIRECTIONS
-    ]
+    return [Settings(preprocessing=scaling, directions=min(count, most)) for count in DIRECTIONS]
 
 
 def _separation(model: SelfTrainingLinearClassifier) -> float:

@@ -16,7 +16,6 @@ from ..blocks import is_dask, is_sparse
 from ..checks import check_digits, check_finite, medians
 from ..conventions import FewLabelConventions
 from ..prepared import MOST_IN_GRAPH
-from ..settings import Settings
 from ..targets import Classes
 from .averaged import PREPROCESSING, Averaged, fit_averaged, self_training
 from .ensemble import Ensemble, fit_ensemble
@@ -114,8 +113,7 @@ class FewLabelClassifier(FewLabelConventions):
         ranks = ranks_of_heavy_tails(matrix)
         samples = distinct_samples(matrix, target.codes, len(target.names), random)
         ranked = samples._replace(rows=ranks.transform(samples.rows))
-        free = Settings(neighbours=False)
-        model = self_training(seed, ANCHORED if ranks.columns.size else free)
+        model = self_training(seed, ANCHORED if ranks.columns.size else None, neighbours=False)
         model.fit(ranked.rows, ranked.codes, ranked.weights)
         if model.method_ == "gaussian":
             return Averaged((model,), "gaussian")

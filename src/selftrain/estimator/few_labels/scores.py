@@ -29,7 +29,7 @@ CERTAIN = 0.02
 """Forest means are clipped so far from 0 and 1: a hundred trees that agree are not certain."""
 
 
-ANCHORED = Settings(neighbours=False, mixture_steps=TABLE.mixture_steps)
+ANCHORED = Settings(mixture_steps=TABLE.mixture_steps)
 """Self-training on a table; a constant that is set keeps it from the Gaussian method."""
 
 
