@@ -68,10 +68,9 @@ class Trajectory(SolvedRun):
             w$).
         overlap: $R$, overlap with the weights of the previous step (`eq: meaning of R`; NaN at t =
             0).
-        q_hat, chi_hat, m_hat, r_hat: the conjugates $\hat Q, \hat\chi, \hat m, \hat R$: confidence,
-            noise, signal and propagation of the effective process of a weight (`eq: effective w
-            intuitive`; r_hat is NaN at t = 0). With general covariances they are multiplied by the
-            mean variance of a feature.
+        q_hat, chi_hat, m_hat, r_hat: the conjugates: confidence, noise, signal and propagation of
+            the effective process of a weight (`eq: effective w intuitive`; r_hat is NaN at t = 0).
+            With general covariances they are multiplied by the mean variance of a feature.
         collapsed_at: first step whose pseudo-labels are all of one class, or None. From there on
             `error` is that of predicting one class and every other quantity is NaN.
         failure: why the run ended early (only with `on_failure="partial"`), or None. From
@@ -85,10 +84,10 @@ class Trajectory(SolvedRun):
         fading: the state of steps whose weights underflow (`theory.fading`); None if none do.
             Error, cosine and other quantities that do not depend on the scale of the weights are
             exact there; m, v, ... may be zero, and `log_q` is finite.
-        space: the coordinates of the weights (`geometry`); None with data reuse, as all below.
-        unknowns: the conjugates of each step, in the order of `geometry.modes`.
-        gammas: the sharpness $\gamma_0$ of each step that the unknowns refer to.
+        space: the coordinates of the weights (`geometry`).
         weight_means, weight_spreads: the law of the weights, in the units of each step.
+        unknowns: the unknowns of each step, in the order of `geometry.modes`; None with data reuse.
+        gammas: the sharpness $\gamma_0$ that the unknowns refer to; None with data reuse.
     """
 
     problem: Problem

@@ -35,8 +35,8 @@ def unknown_scales(x: Any, labels: Labelling, out: Any) -> None:
 def steps_alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> int:
     """Return how many steps before t, down to `since`, have unknowns that a prediction can use.
 
-    Their reference sharpness must be zero or not as that of step t, as must that of the similar run
-    in `near`, if there is one.
+    The reference sharpness of such a step, and that of the similar run in `near` if there is one,
+    must be positive if `gamma`, that of step t, is, and zero if `gamma` is zero.
     """
     last = near.shape[1] - 1
     is_near = not math.isnan(near[t, last])
