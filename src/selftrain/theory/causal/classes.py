@@ -89,7 +89,8 @@ class ClassTrajectory(SolvedRun):
         train_loss: mean loss of the selected pseudo-labelled samples; without any, of those with
             given labels.
         kept_loss: mean loss of the samples with given labels in a fit that also has pseudo-labels.
-        error_accuracy: absolute accuracy of `error`, from the spread of the replicates.
+        error_accuracy: absolute accuracy of `error`, from the spread of the replicates; on a grid
+            or with exact averages, `stats.accuracy`.
         collapsed_at: first fit whose labels lack a class (`collapsed_class`), or None; from there
             on quantities are NaN.
         failure: why the run ended early (`on_failure="partial"`), or None.

@@ -212,8 +212,8 @@ class Replicate:
         self.gains[t] = self._setting.space.mean_gain(trial.gain, history.components)
 
     def _faded(self, t: int, fit: Fit) -> bool:
-        """Return whether the weights of the fits that label the samples of this one are negligible
-        beside their bias, and all its labels are pseudo-labels.
+        """Return whether the weights of fit t - 1 are negligible beside its bias, so that the
+        labels of fit t, if all are pseudo-labels and the bias is trained, are of one class.
         """
         if t == 0 or fit.bias_of is not None or not _only_pseudo_labels(fit):
             return False
