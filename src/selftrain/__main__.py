@@ -1,4 +1,4 @@
-"""`python -m selftrain` is the `selftrain` command."""
+"""Run the command line: `python -m selftrain` is the same as `selftrain`."""
 
 from .cli.main import run
 

@@ -3,8 +3,8 @@ r"""The fields `batches` and `keep_labeled` of a problem: which samples each ste
 The labelled samples are one group, with weight 1 in fit 0 and `keep_labeled` later. `batches` names
 the samples that each step pseudo-labels: "fresh" (new ones), "reused" (the same in every step),
 "labeled" (the labelled samples: self-distillation), "labeled+fresh", "labeled+reused", or one name
-per step. Steps with the same name use the same samples; names joined by "+" are parts of a pool.
-The unlabelled parts of a step share its `alpha_u` equally.
+per step. Steps with the same name use the same samples. A step with names joined by "+" uses all
+groups of these names; its `alpha_u` is divided equally among the unlabelled ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ACCEPTED = (
 
 
 def batch_names(value: Any) -> BatchNames:
-    """Validate `batches`, except for its length."""
+    """Return a validated value of `batches`; `parts_of` checks its length."""
     if isinstance(value, str):
         if value.replace(" ", "") in EVERY_STEP:
             return value.replace(" ", "")
@@ -74,12 +74,16 @@ def parts_of(batches: BatchNames, steps: int) -> tuple[tuple[str, ...], ...]:
 
 def draws_unlabeled(batches: BatchNames, steps: int) -> bool:
     """Return whether some step uses samples without given labels."""
+    # A single name applies to every step, so that one step tells.
     steps = steps if isinstance(batches, tuple) else 1
     return any(part != LABELED for parts in parts_of(batches, steps) for part in parts)
 
 
 def every_sample_once(problem: Problem) -> bool:
-    """Return whether no sample is used by two fits, without writing out the protocol."""
+    """Return whether no sample is used by two fits.
+
+    The same as `Protocol.every_sample_once`, without the cost of building the protocol.
+    """
     if np.any(np.asarray(problem.keep_labeled) > 0):
         return problem.steps == 0
     if problem.batches == "fresh":
@@ -91,7 +95,7 @@ def every_sample_once(problem: Problem) -> bool:
 
 
 def pseudo_labeled(problem: Problem) -> Array:
-    """Return the samples per feature that each of the steps 1..T pseudo-labels."""
+    """Return how many samples per feature each of the steps 1..T pseudo-labels."""
     alpha = problem.unlabeled.alpha
     if problem.batches in ("fresh", "reused"):
         return alpha
@@ -102,7 +106,7 @@ def pseudo_labeled(problem: Problem) -> Array:
 
 
 def new_samples(problem: Problem) -> Array:
-    """Return the unlabelled samples per feature that no earlier step has used, steps 1..T."""
+    """Return how many unlabelled samples per feature each of the steps 1..T uses as the first."""
     alpha = problem.unlabeled.alpha
     if problem.batches == "fresh":
         return alpha

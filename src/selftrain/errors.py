@@ -105,18 +105,18 @@ class EmptySelection(StageError):
 
 
 class StateOverflow(StageError):
-    """The weights of a step overflow, or underflow where their scale cannot be factored out."""
+    """The weights of a step overflow, or they underflow and the equations cannot be rescaled."""
 
 
 class NoExpansion(SelfTrainError):
-    r"""A step has no expansion in the ridge: $\alpha_U P \le 1$, where P is the share of samples
-    that are selected and at which the loss is curved.
+    r"""A step has no expansion in a small ridge: $\alpha_U P \le 1$, where P is the proportion of
+    samples that are selected and at whose logit the second derivative of the loss is not zero.
 
     Attributes:
-        points: curved selected samples per feature, $\alpha_U P$.
-        state: the labelling model.
-        tau: time of a path at which this happened; None for a single step.
-        selected: selected samples per feature, curved or not.
+        points: $\alpha_U P$, the number of such samples per feature.
+        state: the model that makes the pseudo-labels.
+        tau: time at which a path in continuous time reached this point; None for a single step.
+        selected: all selected samples per feature, with or without curvature.
     """
 
     def __init__(
@@ -154,8 +154,8 @@ class SeedError(StageError):
     `step`, `reason`, `state` and `residual` are those of the first failure.
 
     Attributes:
-        ensemble: all seeds, the failed ones up to their failure.
-        failures: the error of each failed seed, by seed.
+        ensemble: results of all seeds; those of a failed seed end before the failed step.
+        failures: dictionary from each failed seed to its error.
     """
 
     def __init__(self, ensemble: Ensemble):
@@ -183,7 +183,7 @@ class Unreachable(SelfTrainError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the end of an error message: a similar name, if there is one, and all known names.
+    """Return the end of an error message: the most similar name, if any, and all known names.
 
     >>> nearest("logistc", ["logistic", "squared"])
     "did you mean 'logistic'? known: logistic, squared"

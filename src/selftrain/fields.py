@@ -75,7 +75,7 @@ def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted:
 
 
 def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
-    """Return a schedule as a read-only array of length `steps` (copies of a recipe share it)."""
+    """Return a schedule as an array of length `steps`, read-only because it is shared."""
     if isinstance(value, tuple) and len(value) != steps:
         accepted = f"a sequence must have one entry per step: {steps}, not {len(value)}"
         raise InvalidInput(field, value, accepted)
@@ -100,7 +100,7 @@ class _InitSignature:
 class Portable:
     """Base class of a frozen dataclass with conversion to dict, JSON and TOML, and a short repr.
 
-    Fields in `_optional` are omitted from both if they have their default value.
+    All of them omit fields that are None, and fields in `_optional` that have their default value.
     """
 
     _optional: ClassVar[tuple[str, ...]] = ()
@@ -108,7 +108,7 @@ class Portable:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.__new__ = _checked_new  # type: ignore[method-assign]  # before the dataclass's __init__
+        cls.__new__ = _checked_new  # type: ignore[method-assign]  # runs before __init__
 
     def _items(self) -> Iterator[tuple[str, Any]]:
         """Yield the fields that are not omitted, with their values."""
@@ -123,7 +123,7 @@ class Portable:
         object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values for JSON or TOML; fields that are None are omitted."""
+        """Return the fields as plain Python values, for JSON or TOML."""
         return {name: _plain(value) for name, value in self._items()}
 
     @classmethod
@@ -185,7 +185,7 @@ class Portable:
 
 
 def _checked_new(cls: type[Any], *values: Any, **named: Any) -> Any:
-    """Raise for an unknown keyword, with a suggestion, before `__init__` would."""
+    """Create an object; raise for an unknown keyword, with a suggestion, before `__init__` does."""
     known = [entry.name for entry in dataclass_fields(cls)]
     for key in named:
         if key not in known:

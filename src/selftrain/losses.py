@@ -114,7 +114,7 @@ class Squared:
 
 
 def kinks_at(loss: Loss, target: Array) -> Array:
-    """Return the logits of the kinks for each target, shape (targets, kinks).
+    """Return the logits at which the loss has kinks for each target, shape (targets, kinks).
 
     >>> kinks_at(Squared(), np.zeros(3)).shape
     (3, 0)
@@ -132,23 +132,23 @@ def fixed_kinks(loss: Loss) -> tuple[float, ...]:
 
 OUTER = np.geomspace(3.3, 1e3, 30)
 CHECKED = np.concatenate([-OUTER[::-1], np.linspace(-2.9, 3.1, 25), OUTER])
-"""Increasing logits, most of them near 0, at which a loss is checked before it is used; the engines
-check larger ones when they occur.
+"""Logits in increasing order, most of them near 0, at which a loss is checked before it is used.
+The engines check larger ones when they occur.
 """
 
 CENTRAL = 5.0
 """Logits up to this size must give finite values; larger ones may overflow."""
 
 BETWEEN = 17
-"""Number of intermediate targets at which each logit is checked."""
+"""Number of targets between the smallest and the largest one with which each logit is checked."""
 
 GOLDEN = 0.6180339887498949
-"""Shift of these targets from one logit to the next, in units of their spacing: all logits together
-leave no gap (a low-discrepancy sequence).
+"""Shift of these targets from one logit to the next, in units of their spacing. With multiples of
+the golden ratio (a low-discrepancy sequence) the targets of all logits together leave no gap.
 """
 
 STEP = 1e-5
-"""Step of finite differences, relative to large logits."""
+"""Step of the finite differences: absolute for logits below 1, relative for larger ones."""
 
 _registry: dict[str, Loss] = {"logistic": Logistic(), "squared": Squared()}
 
@@ -243,16 +243,16 @@ def _check_kinks(loss: Loss, field: str) -> None:
 
 
 def check_within(loss: Loss, reach: float, *targets: float) -> None:
-    """Check the derivatives of a loss at logits up to `reach`, for the classes, `targets` and
-    values between them.
+    """Check the derivatives of a loss at logits from -`reach` to `reach`, for the targets of both
+    classes, those in `targets`, and values between them.
     """
     grid = np.linspace(-reach, reach, 202)
     check_derivatives(loss, *_pairs([*loss.classes, *targets], grid))
 
 
 def _pairs(targets: list[float], logits: Array) -> tuple[Array, Array]:
-    """Return pairs of targets and logits: each logit with each target and with `BETWEEN` others
-    from the lowest to the highest.
+    """Return pairs of targets and logits: each logit with each of `targets`, and with `BETWEEN`
+    other values from their minimum to their maximum.
     """
     low, high = min(targets), max(targets)
     shift = np.modf(GOLDEN * np.arange(1, logits.size + 1))[0]
@@ -263,7 +263,7 @@ def _pairs(targets: list[float], logits: Array) -> tuple[Array, Array]:
 
 
 def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
-    """Raise `InvalidInput` if the derivatives of a loss are inconsistent at one of these points.
+    """Raise `InvalidInput` if the derivatives of a loss are inconsistent at one of these pairs.
 
     Away from kinks, each derivative is compared with the central difference of the previous one;
     with wrong derivatives the engines would silently solve other equations. Values that overflow at
@@ -283,7 +283,8 @@ def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
             reject(int(np.argmax(lost)), f"{name} must be finite; it is not")
     for name, before in (("slope", "value"), ("curvature", "slope"), ("third", "curvature")):
         found, expected, wrong = _compared(loss, name, before, target, logit, step)
-        # Ignore differences at one point (an unlisted kink) or only at a large step (a ripple).
+        # Ignore a difference that is absent nearby (a kink that is not listed) or absent with a
+        # smaller step (an oscillation shorter than the step).
         for shift in (-3.0, 3.0, 0.0):
             t, x, h = target[wrong], logit[wrong], step[wrong]
             width = h if shift else np.full(h.shape, STEP)
@@ -300,8 +301,8 @@ def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
 def _compared(
     loss: Loss, name: str, before: str, target: Array, logit: Array, step: Array
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return a derivative of the loss, the central difference of the previous one, and where they
-    differ by more than rounding and truncation errors.
+    """Return the derivative `name` of the loss, the central difference of the derivative `before`,
+    and a mask of the pairs at which they differ by more than rounding and truncation errors.
     """
     found, slopes = _called(loss, name, target, logit), []
     with np.errstate(invalid="ignore", over="ignore"):

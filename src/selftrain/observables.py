@@ -56,8 +56,11 @@ def generalization_error(
 def selected_shares(
     m: Array, variances: tuple[Array, Array], bias: Array, rho: Array, limit: Array
 ) -> tuple[Array, Array]:
-    r"""Return the probabilities that a sample is selected, $|\tilde h| >$ `limit`, and classified
-    right or wrong; `variances` are those of the logits in the negative and the positive class.
+    r"""Return the probability that a sample is selected ($|\tilde h| >$ `limit`) and classified
+    correctly, and the probability that it is selected and misclassified.
+
+    Arguments:
+        variances: of the logits in the negative and in the positive class.
     """
     right, wrong = np.zeros(()), np.zeros(())
     for sign, share, q in zip((-1.0, 1.0), (1 - rho, rho), variances, strict=True):
@@ -69,7 +72,11 @@ def selected_shares(
 def selects_positive(
     m: float, variances: tuple[float, float], bias: float, rho: float, limit: float
 ) -> bool:
-    r"""Return whether more of the selected samples are classified as positive than as negative."""
+    r"""Return whether more of the selected samples are classified as positive than as negative.
+
+    Arguments as for `selected_shares`. Logarithms of probabilities are compared, because both
+    probabilities may underflow.
+    """
     negative, positive = (math.sqrt(q) for q in variances)
     sides = [
         np.logaddexp(
@@ -91,7 +98,7 @@ def one_minus_cosine(m: Array, v: Array) -> Array:
 
 
 def entries(name: str, values: Array, axes: int) -> dict[str, Array]:
-    """Split an array over the axes that follow its first `axes`; return the parts by name.
+    """Split an array over all but its first `axes` axes; return the parts by name.
 
     >>> list(entries("bias", np.zeros((4, 3)), 1))
     ['bias[0]', 'bias[1]', 'bias[2]']

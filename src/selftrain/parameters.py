@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 __all__ = ["PARAMETERS", "SEARCH_BOUNDS", "Parameter", "Range", "glossary_row", "range_of"]
 
 SMALLEST, LARGEST = 1e-100, 1e100
-"""Range of sample ratios, variances, ridges and sharpness: products of three do not overflow."""
+"""Range of sample ratios, variances, ridges and sharpness; a product of three does not overflow."""
 
 SPAN = "from 1e-100 to 1e100"
 MOST_STEPS = 10_000_000
@@ -31,7 +31,7 @@ LARGEST_SUPERVISED_RIDGE = 1e6
 
 
 class Range(NamedTuple):
-    """The valid values of a number, as a function and as a rule for messages ("must be ...")."""
+    """The valid values of a number: a function, and the rule for error messages ("must be ...")."""
 
     accepts: Callable[[float], bool]
     rule: str
@@ -72,7 +72,7 @@ class Parameter:
         unit: unit of the number.
         per_step: whether it may be a sequence with one value per step.
         search: default bounds of `optimize`; None if it cannot be optimised.
-        page: limits of the explorer's slider, chosen so that it responds fast; None for no slider.
+        page: limits of the explorer's slider, within which a run is fast; None for no slider.
         scale: scale of the slider: "linear", "log", or "whole" for whole numbers.
         choices: the names to choose from.
         equation: label of its equation in the paper's source.

@@ -79,7 +79,8 @@ class Problem(Portable):
         batches: the samples that a step pseudo-labels: "fresh" (new ones, as in the paper),
             "reused" (the same in every step), "labeled" (the labelled samples: self-distillation),
             "labeled+fresh", "labeled+reused", or one name per step. Steps with the same name use
-            the same samples: `("a", "b", "a")`. Names joined by "+" are parts of a pool.
+            the same samples: `("a", "b", "a")`. With names joined by "+" a step uses several groups
+            of samples together.
         keep_labeled: weight of the labelled samples with their given labels in the loss of every
             later step, 0 (the paper) or more; a number or one per step. If a step also relabels
             them, both labels are used.
@@ -147,7 +148,9 @@ class Problem(Portable):
         return len(self.rho) if isinstance(self.rho, tuple) else 2
 
     def _batch_proportions(self) -> Any:
-        """Validate `rho_u`: a schedule; for K > 2 classes proportions, or proportions per step."""
+        """Return a validated `rho_u`: a schedule for two classes; for K > 2 a tuple of proportions,
+        or one such tuple per step.
+        """
         if self.classes == 2:
             return schedule("rho_u", self.rho_u, *range_of("rho_u"))
         several = np.ndim(self.rho_u) == 2
@@ -164,7 +167,7 @@ class Problem(Portable):
         return label_matrix(self.label_noise, self.classes)
 
     def needs_two_classes(self, what: str) -> None:
-        """Raise if there are more than two classes; `what` needs two."""
+        """Raise if there are more than two classes; the message says that `what` needs two."""
         if self.classes > 2:
             accepted = f"{what} is known for two classes only: use solve or simulate"
             raise InvalidInput("rho", self.rho, accepted)
@@ -239,14 +242,16 @@ class Problem(Portable):
         return self.classes == 2 and self.every_sample_once
 
     def labeled_alone(self) -> Self:
-        """Return the problem with the labelled samples and step 0 only, tested on their mixture."""
+        """Return the problem of step 0 alone: labelled samples only, tested on their mixture."""
         return self.replace(
             steps=0, alpha_u=1.0, rho_u=None, delta_u=None, clusters_u=None, test=None,
             batches="fresh", keep_labeled=0.0, pseudo_loss=None,
         )  # fmt: skip
 
     def needs_fresh_batches(self, what: str) -> None:
-        """Raise if samples are reused, or for more than two classes; `what` cannot have either."""
+        """Raise if samples are reused or there are more than two classes; the message says that
+        `what` supports neither.
+        """
         self.needs_two_classes(what)
         if not self.every_sample_once:
             field = "batches" if np.all(np.asarray(self.keep_labeled) == 0) else "keep_labeled"
@@ -265,7 +270,9 @@ class Problem(Portable):
         return self.clusters is not None
 
     def needs_sphere(self, what: str) -> None:
-        """Raise if there are clusters, or more than two classes; `what` cannot have either."""
+        """Raise if there are `clusters` or more than two classes; the message says that `what`
+        supports neither.
+        """
         self.needs_two_classes(what)
         if self.shaped:
             accepted = f"{what} is known for spheres only: give delta instead of clusters"
@@ -359,7 +366,7 @@ class Problem(Portable):
 
 
 def _prior(field: str, value: Any, classes: int | None = None) -> float | tuple[float, ...]:
-    """Validate class proportions; two become the proportion of the positive class."""
+    """Return validated class proportions; two are reduced to that of the positive class."""
     shares = proportions_of(field, value)
     if classes is not None and len(shares) != classes:
         raise InvalidInput(field, value, f"must be {classes} proportions, one for each class")

@@ -95,7 +95,7 @@ class PseudoLabels(NamedTuple):
         teacher: the fit r < t whose logit $u^{(r)}$ is used.
         sharpness: $\gamma$; infinite for hard labels.
         threshold: $\Gamma$; samples with $|u^{(r)}| \le \Gamma|w^{(r)}|$ are rejected, in units of
-            half the distance of the class means (`Clusters.length` of the first group). With K
+            half the distance of the class means (`Clusters.length` of the first group). With K > 2
             classes, samples are rejected whose two largest scores differ by at most $\Gamma$ times
             the root mean square of $|w_k - w_l|$ over pairs of classes.
         labeler: turns a logit into a label.
@@ -137,7 +137,14 @@ class Use(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """One fit: ridge, loss, samples, and the earlier fit whose bias it copies (None: trained)."""
+    """One fit of a protocol.
+
+    Attributes:
+        ridge: strength of the ridge penalty.
+        loss: a loss object; `Protocol` also accepts its name.
+        uses: the groups of samples it is fitted to.
+        bias_of: the earlier fit whose bias it copies; None if the bias is trained.
+    """
 
     ridge: float
     loss: Loss
@@ -261,7 +268,7 @@ class Protocol:
 
     @cached_property
     def uses(self) -> tuple[dict[int, Use], ...]:
-        """For each group, the fits that use it and how."""
+        """For each group, a dictionary from the fits that use it to their `Use`."""
         found: tuple[dict[int, Use], ...] = tuple({} for _ in self.groups)
         for t, fit in enumerate(self.fits):
             for use in fit.uses:
@@ -281,7 +288,7 @@ class Protocol:
 
     @property
     def jumps(self) -> bool:
-        """Whether labels or selection of some fit are discontinuous."""
+        """Whether, in some fit, labels or selection are discontinuous functions of the logit."""
         labels = (use.labels for fit in self.fits for use in fit.uses)
         return any(made is not None and made.jumps for made in labels)
 
@@ -315,7 +322,7 @@ def class_basis(classes: int) -> Array:
 
 
 def proportions_of(field: str, value: Any) -> tuple[float, ...]:
-    """Validate class proportions; a number is that of the positive class of two.
+    """Return validated class proportions; a number is that of the positive class of two.
 
     >>> proportions_of("rho", (0.5, 0.3, 0.2))
     (0.5, 0.3, 0.2)

@@ -25,7 +25,7 @@ SHOWN = 5
 """Maximum number of column names in a message."""
 
 COMPRESSED = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
-"""Suffixes of files that pandas unpacks: their bytes are not those of the table."""
+"""Suffixes of files that pandas decompresses: their bytes are not those of the table."""
 
 
 class Table(NamedTuple):
@@ -109,7 +109,7 @@ def _check_target(path: str | Path, target: str) -> None:
 
 @contextmanager
 def _readable_errors(path: str | Path, field: str) -> Iterator[None]:
-    """Turn errors of pandas into an `InvalidInput`."""
+    """Convert errors of pandas to an `InvalidInput` with a readable message."""
     import pandas as pd
 
     try:
@@ -138,7 +138,7 @@ def _invalid_byte(path: Path, error: UnicodeDecodeError) -> str:
 
 
 def standardised(table: Table) -> Table:
-    """Scale every column to mean 0 and variance 1; constant columns are dropped and listed."""
+    """Scale every column to mean 0 and variance 1; drop constant columns and list their names."""
     varying = np.ptp(table.X, axis=0) > 0
     if not varying.any():
         accepted = "must have a column that is not constant"

@@ -18,16 +18,16 @@ from .covariances import ASYMMETRY, NEGATIVE, SAME_MEAN, eigen, finite, widened
 MOST_CLASSES = 1000
 
 ROUNDING = 1e-13
-"""Eigenvalues of a Gram matrix below this share of its largest entry count as zero."""
+"""Eigenvalues of a Gram matrix below this fraction of its largest entry count as zero."""
 
 
 class ClassModes(NamedTuple):
     """Means of K classes in coordinates in which the covariance is diagonal.
 
     Attributes:
-        variances: of each coordinate, shape (n,).
-        means: shape (n, K).
-        copies: number of features that share each coordinate.
+        variances: variance of each coordinate, shape (n,).
+        means: class means, shape (n, K).
+        copies: number of features that each coordinate stands for.
     """
 
     variances: Array
@@ -36,7 +36,7 @@ class ClassModes(NamedTuple):
 
 
 def checked_means(field: str, value: Any) -> Array:
-    """Validate class means: a matrix with one row per class, all rows different."""
+    """Return validated class means: a matrix with one row per class, all rows different."""
     means = finite(field, value)
     if means.ndim != 2 or len(means) < 2 or means.shape[1] == 0:
         accepted = "must be a matrix with one row per class and one column per feature"
@@ -75,7 +75,7 @@ def means_of_gram(gram: Any) -> Array:
             f"{values[0]:.3g}"
         )
         raise InvalidInput("gram", gram, accepted)
-    values[values < ROUNDING * largest] = 0.0  # its root would be far above rounding
+    values[values < ROUNDING * largest] = 0.0  # the root of a rounding error is not small
     means = (vectors * np.sqrt(values)) @ vectors.T
     try:
         return checked_means("gram", means)
@@ -93,9 +93,9 @@ def simplex_gram(classes: Any, distance: Any) -> Array:
 
 
 def class_modes(means: Array, covariance: Array) -> ClassModes:
-    """Return the means in the modes of a covariance.
+    """Return the means in the modes (eigenvectors) of a covariance.
 
-    Features of equal variance are combined: only the directions that the means span matter.
+    Features of equal variance are combined, because only the directions that the means span matter.
 
     >>> modes = class_modes(np.array([[3.0, 4.0, 1.0], [0.0, 0.0, 1.0]]), np.array([1.0, 1.0, 2.0]))
     >>> modes.variances, modes.copies

@@ -54,7 +54,7 @@ class Clusters:
         midpoint: midpoint of the two class means; zero by default.
         names: names of the features, or None.
         directions: matrix whose columns the samples were projected on (`reduce`), or None.
-        kept: share of the squared separation that is left after `reduce`.
+        kept: fraction of the squared separation that is left after `reduce`.
         shrunk: whether the covariance is a shrinkage estimate.
         means: instead of `mean`, the means $\mu_k$ of K classes, one row each, relative to the
             midpoint (for two classes the midpoint is moved to their middle). All classes have the
@@ -134,7 +134,8 @@ class Clusters:
     def from_gram(cls, gram: Any, delta: float) -> Clusters:
         r"""Return spheres of variance $\Delta$ around means with scalar products $\mu_k\cdot\mu_l$.
 
-        Spheres in more dimensions behave alike, so a simulation may use any number of features.
+        The number of features of spheres does not matter for the theory, so a simulation may use
+        any.
 
         >>> Clusters.from_gram([[2, 0, 0], [0, 1, 0], [0, 0, 1]], 0.5)
         Clusters(3 classes, 3 features, one covariance, separation 1)
@@ -164,8 +165,8 @@ class Clusters:
         Arguments:
             X: rows by features: an array, a DataFrame or a sparse matrix. Standardise it first if
                 its columns have different units: the ridge treats all directions alike.
-            y: the class of each row, two or more different values, sorted; the larger of two is the
-                positive class.
+            y: the class of each row, two or more different values. Classes are numbered in sorted
+                order; the larger of two is the positive class.
             shrinkage: "ledoit-wolf" (also "auto") or "oas", as in scikit-learn; or the weight of
                 the sphere, a number from 0 (the sample covariance) to 1.
             common: whether all classes have the same covariance; False only for two classes.
@@ -268,7 +269,7 @@ class Clusters:
 
     @property
     def length(self) -> float:
-        r"""$|\mu|$, half the distance of the class means; for more than two classes, half the root
+        r"""Half the distance of the class means, $|\mu|$; for more than two classes, half the root
         mean square of the pairwise distances.
         """
         if self.mean is not None:
@@ -278,7 +279,7 @@ class Clusters:
 
     @property
     def average(self) -> Array:
-        """The average covariance of the two classes, a vector or a matrix."""
+        """The average covariance of the classes, as a vector or a matrix."""
         full = [widened(matrix, self.features) for matrix in self.covariances]
         if any(matrix.ndim == 2 for matrix in full):
             full = [np.diag(matrix) if matrix.ndim == 1 else matrix for matrix in full]
@@ -313,7 +314,7 @@ class Clusters:
 
     @property
     def sphere(self) -> float:
-        r"""$\Delta$ of the sphere with the same trace, scaled to $|\mu| = 1$ as in the paper."""
+        r"""The $\Delta$ of spheres with the same trace, scaled to $|\mu| = 1$ as in the paper."""
         spectrum, _ = self.spectrum
         return float(spectrum.mean() / self.length**2)
 
@@ -367,9 +368,9 @@ class Clusters:
         r"""Return the clusters along the k leading eigenvectors of the covariance of all samples,
         $\bar\Sigma + \mu\mu^T$.
 
-        The result's `kept` is the share of the squared separation that is left; its `project` maps
-        rows to these directions. Clusters that were estimated from data are estimated again along
-        these directions, since shrinkage over all features would move noise to the other ones.
+        The result's `kept` is the fraction of the squared separation that is left; its `project`
+        maps rows to these directions. Clusters that were estimated from data are estimated again
+        along these directions, since shrinkage over all features would move variance to the others.
 
         >>> small = Clusters(mean=[1.0, 0.1, 0.0], covariance=[4.0, 1.0, 0.1]).reduce(2)
         >>> small.features, round(small.kept, 6)
@@ -463,7 +464,9 @@ class Clusters:
         return cls(covariance=covariance, **fields)
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
-        """Draw the spectrum and the weight of the mean along it; or one `panel` on `ax`."""
+        """Plot the spectrum of the covariance and the component of the mean along each eigenvector;
+        or a single `panel` on `ax`.
+        """
         from ..plots.clusters import plot_clusters
 
         return plot_clusters(self, panel=panel, ax=ax)
@@ -476,7 +479,7 @@ def _halves(means: Array) -> list[Array]:
 
 
 def _directions(k: Any, features: int) -> int:
-    """Validate a number of directions."""
+    """Return a validated number of directions."""
     accepted = f"must be a whole number from 1 to {features}"
     return whole("k", k, lambda n: 0 < n <= features, accepted)
 

@@ -15,10 +15,10 @@ ASYMMETRY = 1e-8
 """Largest difference of a covariance from its transpose, relative to its largest entry."""
 
 NEGATIVE = 1e-9
-"""Negative eigenvalues up to this share of the largest are rounding errors and count as zero."""
+"""Negative eigenvalues up to this fraction of the largest are rounding errors and count as zero."""
 
 VANISHING = 1e-3 * NEGATIVE
-"""Variances up to this share of the largest count as zero in a separation."""
+"""Variances up to this fraction of the largest count as zero in a separation."""
 
 SAME_MEAN = 1e-12
 """Difference of means that counts as zero, relative to their length."""
@@ -36,8 +36,8 @@ def finite(field: str, value: Any) -> Array:
 
 
 def checked_covariances(covariance: Any, features: int, classes: int) -> tuple[Array, ...]:
-    """Validate the common covariance of all classes, or those of the negative and the positive
-    class (a tuple, or an array of two matrices).
+    """Return the validated covariances: one that is common to all classes, or those of the negative
+    and the positive class (given as a tuple, or an array of two matrices).
     """
     given = covariance if isinstance(covariance, tuple) else (covariance,)
     if isinstance(covariance, tuple) and len(covariance) != 2:
@@ -55,7 +55,7 @@ def checked_covariances(covariance: Any, features: int, classes: int) -> tuple[A
 
 
 def _checked(name: str, value: Any, features: int) -> Array:
-    """Validate a covariance; return it read-only."""
+    """Return a validated covariance, read-only."""
     matrix = finite(name, value)
     if matrix.ndim > 2 or any(size != features for size in matrix.shape):
         accepted = (
@@ -83,7 +83,7 @@ def _checked(name: str, value: Any, features: int) -> Array:
 
 
 def widened(matrix: Array, features: int) -> Array:
-    """Return a variance for all features as a vector; vectors and matrices unchanged."""
+    """Return a single variance of all features as a vector; vectors and matrices unchanged."""
     return np.full(features, float(matrix)) if matrix.ndim == 0 else matrix
 
 

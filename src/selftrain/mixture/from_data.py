@@ -73,7 +73,7 @@ class Factored(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """The leading directions as columns, and the share of the squared separation along them."""
+    """The leading directions as columns, and the fraction of the squared separation along them."""
 
     directions: Array
     kept: float
@@ -100,7 +100,7 @@ def factored(source: RowSource) -> Factored:
         accepted = f"every column must vary; these are constant, drop them: {which}"
         raise InvalidInput("X", f"{constant.size} constant columns", accepted)
     origin = rows[0].copy()
-    rows -= origin  # a large offset would cancel digits of the variance
+    rows -= origin  # with a large offset the variance would lose digits by cancellation
     sides = [rows[labels == kind] for kind in range(kinds)]
     for kind, side in enumerate(sides):
         if len(side) < 2:
@@ -131,7 +131,7 @@ def leading_directions(found: Factored, k: int) -> Reduction:
     directions have the same variance, and any of them may be returned.
     """
     average, classes = found.average, len(found.means)
-    # the scatter of the means; two opposite means count once
+    # The scatter of the means; of two means, which are opposite, one is enough.
     between = found.means[1:] if classes == 2 else found.means / math.sqrt(classes)
     stacked = np.vstack([average.rows, between])
     short = max(0, k - len(stacked))  # zero rows give directions beyond the rank

@@ -16,11 +16,11 @@ __all__ = ["LabelNoise", "check_label_noise", "label_matrix"]
 LabelNoise = float | tuple[tuple[float, ...], ...]
 
 ROUNDING = 1e-9
-"""Largest difference from one of the sum of a row of probabilities."""
+"""Largest allowed difference of the sum of a row of probabilities from one."""
 
 
 def check_label_noise(value: Any, classes: int = 2) -> LabelNoise:
-    """Validate `label_noise`: the probability of a wrong label, or a matrix P(given | true).
+    """Return validated `label_noise`: the probability of a wrong label, or P(given | true).
 
     >>> check_label_noise([[0.9, 0.1], [0.2, 0.8]])
     ((0.9, 0.1), (0.2, 0.8))

@@ -42,7 +42,7 @@ def best_rule(mean: Array, covariances: Sequence[Array], rho: float) -> LinearRu
         only = at(0.0)
         assert only is not None
         return only
-    # t may lie outside [0, 1] if the best bias misclassifies most of a rare class
+    # The best t may lie outside [0, 1] if the best bias misclassifies most of a rare class.
     low, high = -2.0, 3.0
     best: LinearRule | None = None
     for _ in range(6):
@@ -78,7 +78,7 @@ def _best_bias(weights: Array, m: float, down: float, up: float, rho: float) -> 
     """
     from scipy.special import ndtr
 
-    # the logarithm of the ratio of both sides is quadratic in the bias
+    # The logarithm of the ratio of both sides is quadratic in the bias.
     odds = 2 * math.log(rho * down / ((1 - rho) * up))
     square, linear = 1 / down**2 - 1 / up**2, -2 * m * (1 / down**2 + 1 / up**2)
     constant = m * m * square + odds

@@ -1,1 +1,1 @@
-"""Finite-size self-training: design matrices, the fit, engines for one seed, ensembles of seeds."""
+"""Finite-size self-training: design matrices, fits, engines for one seed, ensembles of seeds."""

@@ -1,17 +1,17 @@
-r"""An ensemble next to the theory: z-scores, relative deviations, distances of distributions, and a
-verdict.
+r"""Comparison of an ensemble with the theory: z-scores, relative deviations, distances of
+distributions, and a verdict.
 
-The verdict has three values. The runs *agree* with the theory to x %: no deviation is larger, with
-confidence, and x is below the limit that was asked for (`within`). They *differ*: some deviation is
-larger than that limit, with confidence. They *cannot tell*: the limit lies between what a deviation
-is at least and what it is at most. Then more seeds bring these two together, and more features make
-a deviation of finite size smaller. Whether a deviation is more than chance is another question: it
-may be real and below the limit, or real and not yet known to be below or above. It is reported
-beside each verdict (`finite_size`). `deviation.py` has the statistics.
+The verdict has three values, each with 95 % confidence. The runs *agree* with the theory to x %:
+no deviation is larger than x %, and x is below the limit `within`. They *differ*: some deviation is
+larger than the limit. They *cannot tell*: the confidence interval of a deviation contains the
+limit. Then more seeds shorten the interval, and more features reduce a finite-size deviation.
+Whether a deviation is statistically significant is another question: a significant deviation may
+be below the limit, or not yet known to be below or above it. This is reported with each verdict
+(`finite_size`). `deviation.py` has the statistics.
 
-A deviation is in units of a scale: the theory itself; for the bias $\sqrt{q + B^2}$, because B may
-be zero, and likewise for the entries of m and B of K classes; for a share of samples one, so that a
-deviation counts samples in a hundred.
+A deviation is relative to a scale: the theory's value; for the bias $\sqrt{q + B^2}$, because B may
+be zero, and likewise for the entries of m and B of K classes; one for proportions of samples, so
+that a deviation of 1 % is one sample in a hundred.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ COMPARED = ("q", "m", "bias", "overlap", "chi", "error", "test_error", "cosine",
             "train_loss")  # fmt: skip
 COMPARED_CLASSES = ("q", "m", "bias", "overlap", "chi", "error", "class_errors", "label_shares",
                     "test_error", *LABELS, "train_loss")  # fmt: skip
-"""The same for more than two classes."""
+"""Quantities that are compared for more than two classes."""
 
 SHARES = ("class_errors", "label_shares", "test_error", *LABELS)
-"""Those that are proportions of samples."""
+"""Quantities that are proportions of samples."""
 
 WITHIN = 0.1
 """Runs and theory agree if every deviation is below this, with confidence."""
@@ -56,24 +56,25 @@ ROW = "{:32} {:>16} {:>10} {:>10} {:>10} {:>10}"
 COLUMNS = ("deviation of", "largest, at t", "all steps", "chance", "detectable", "at most")
 
 EXACT = 1e-12
-"""Numbers this close, relative to the larger of theory and one, are equal."""
+"""Numbers that differ by less than this, relative to the larger of theory and one, are equal."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far a theory is from the runs.
+    """The result of comparing simulated runs with the theory.
 
     Attributes:
-        theory: the trajectory compared with, solved again if M/N differs from alpha by rounding.
-        z: (mean over seeds - theory) / standard error, by name, over t (NaN where there is none,
-            with fewer than two seeds for instance).
-        deviations: by name: how large, whether more than chance, what would have been seen. Judged
-            are the steps at which every seed has a value.
-        seeds: how many seeds have a state at each step.
+        theory: the trajectory compared with. It is solved again at the numbers of samples that were
+            drawn, if rounding made M/N differ from alpha.
+        z: (mean over seeds - theory) / standard error, by name, over t; NaN if undefined, for
+            instance with fewer than two seeds.
+        deviations: size and significance of the deviations, by name, from the steps at which every
+            seed has a value.
+        seeds: number of seeds that have a state at each step.
         gaps: distances of distributions, if vectors were stored.
-        within: the deviation below which runs and theory agree.
-        complete: whether every seed, and the theory, has an error at every step.
-        note: what to bear in mind; empty if nothing.
+        within: the relative deviation below which runs and theory agree.
+        complete: whether all seeds and the theory have an error at every step.
+        note: a caveat for the reader; may be empty.
     """
 
     theory: Any
@@ -94,7 +95,7 @@ class Comparison:
 
     @property
     def worst(self) -> tuple[str, int, float] | None:
-        """Name, step and z-score of the largest deviation of a mean; None if there is no score."""
+        """Name, step and value of the z-score that is largest in size; None if there is none."""
         scores = [
             (key, step, float(values[step]))
             for key, values in self.z.items()
@@ -108,7 +109,9 @@ class Comparison:
         return {**self.deviations, **{str(gap): gap.deviation for gap in self.gaps}}
 
     def consistent(self) -> bool | None:
-        """True: runs and theory agree. False: they differ. None: these runs cannot tell."""
+        """Return True if runs and theory agree, False if they differ, None if the runs cannot
+        tell.
+        """
         found = self.judged.values()
         if any(one.at_least > self.within for one in found):
             return False
@@ -117,7 +120,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """The answer in words: "agree to x %", "differ" or "cannot tell", and why."""
+        """The verdict in words: "agree to x %", "differ" or "cannot tell", and why."""
         if not self.judged:
             return "cannot tell: no mean has an error, which takes two seeds or more"
         if self.consistent() is False:
@@ -145,7 +148,7 @@ class Comparison:
 
     @property
     def finite_size(self) -> str:
-        """Deviations that are more than chance, against 1/N; empty if there are none."""
+        """A sentence on statistically significant deviations, compared with 1/N; may be empty."""
         found = [
             f"{name} {percent(one.largest)} = {one.times_features:.3g}/N"
             for name, one in self.judged.items()
@@ -159,7 +162,7 @@ class Comparison:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """z-scores, one row per step."""
+        """Return the z-scores as a DataFrame, one row per step."""
         import pandas as pd
 
         return pd.DataFrame(self.z, index=pd.Index(np.arange(self.seeds.size), name="t"))
@@ -181,7 +184,7 @@ class Comparison:
 
 
 def percent(value: float) -> str:
-    """A relative number as a percentage with two digits.
+    """Return a relative number as a percentage with two digits.
 
     >>> percent(2.2178), percent(-0.00123)
     ('220 %', '-0.12 %')
@@ -190,8 +193,12 @@ def percent(value: float) -> str:
 
 
 def compare(ensemble: Ensemble, trajectory: Any, within: float = WITHIN) -> Comparison:
-    """Return z-scores and relative deviations of all means, distances of all distributions that
-    were stored, and a verdict; quantities of several entries (K classes) one by one.
+    """Compare an ensemble with the theory: z-scores and relative deviations of all means, distances
+    of all distributions that were stored, and a verdict. The entries of vectors and matrices
+    (K classes) are compared separately.
+
+    Arguments:
+        within: the relative deviation below which runs and theory agree.
 
     >>> from selftrain import Problem, Recipe, simulate, solve
     >>> problem, recipe = Problem(1.0, 2.0, 0.4, 0.5, steps=2), Recipe()
@@ -220,8 +227,13 @@ def compare(ensemble: Ensemble, trajectory: Any, within: float = WITHIN) -> Comp
 
 
 class _Pair(NamedTuple):
-    """A quantity of the runs, (seeds, steps + 1), and of the theory; its resolution (a proportion
-    of n samples is a multiple of 1/n), and the unit of deviations.
+    """A quantity of runs and theory.
+
+    Attributes:
+        seen: values of the runs, (seeds, steps + 1).
+        expected: values of the theory.
+        resolution: smallest difference of two values (1/n for a proportion of n samples).
+        unit: scale of deviations.
     """
 
     name: str
@@ -232,12 +244,12 @@ class _Pair(NamedTuple):
 
 
 def _pairs(ensemble: Ensemble, theory: Any) -> Iterator[_Pair]:
-    """List the quantities that are compared."""
+    """Yield the quantities that are compared."""
     for name in COMPARED if ensemble.classes == 2 else COMPARED_CLASSES:
         expected = _expected(theory, name, ensemble.classes)
         losses = {type(fit.loss) for fit in ensemble.protocol.fits}
         if expected is None or (name == "label_shares" and Squared in losses):
-            continue  # soft labels of the squared loss are no proportions
+            continue  # soft labels of the squared loss are not probabilities
         seen = ensemble.components(name).items()
         for (key, runs), one in zip(seen, entries(name, expected, 1).values(), strict=True):
             resolution, unit = np.zeros(one.size), np.abs(one)
@@ -251,9 +263,10 @@ def _pairs(ensemble: Ensemble, theory: Any) -> Iterator[_Pair]:
 
 
 def _expected(theory: Any, name: str, classes: int) -> Any:
-    """Return a quantity of the theory; None if it does not have it.
+    """Return a quantity of the theory; None if the theory does not have it.
 
-    A protocol of two classes is solved in two scores, which are minus and plus half the logit.
+    The theory of a protocol with two classes is in two scores, which are minus and plus half the
+    logit; they are converted.
     """
     if name == "test_error":
         name = "error"
@@ -273,7 +286,9 @@ def _expected(theory: Any, name: str, classes: int) -> Any:
 
 
 def _as_drawn(ensemble: Ensemble, trajectory: Any) -> Any:
-    """Return the theory at the numbers of samples that were drawn."""
+    """Return the theory at the numbers of samples that were drawn; raise if it is not the theory of
+    this ensemble.
+    """
     from ..theory.solve import solve
 
     if not isinstance(trajectory, (Trajectory, ClassTrajectory)):
@@ -310,7 +325,9 @@ def _scores(pair: _Pair) -> Array:
 
 
 def _deviation(ensemble: Ensemble, pair: _Pair, tests: int) -> Deviation | None:
-    """Judge the deviations of a quantity."""
+    """Return the deviations of a quantity; None if no step can be tested. `tests` is the number of
+    quantities tested together.
+    """
     off = pair.seen - pair.expected
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = np.abs(off) <= EXACT * np.abs(pair.expected)

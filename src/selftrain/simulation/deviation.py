@@ -1,18 +1,18 @@
-r"""How far the mean of a few seeds is from a theory, at many steps at once: size, chance, power.
+r"""Statistics of the deviation of the mean over a few seeds from a theory, at many steps together:
+confidence limit, significance, power.
 
-Given are n seeds with T relative deviations each, correlated in any way. Three questions, three
-answers:
+Given are n seeds with T relative deviations each, with any correlation between steps:
 
-- *How far can it be?* At one step mean and standard error give Student's upper limit. The largest
-  of these limits is an upper limit of the largest true deviation: it is no less than the limit at
-  the very step where that one is. So no correction for many steps is needed (an intersection-union
-  test, Berger 1982).
-- *Is it more than chance?* One statistic for all steps, $F = n |\bar x|^2 / \mathrm{tr}\, S$ with
-  the covariance S between seeds. Box (1954): it follows Fisher's F with f and (n-1) f degrees of
-  freedom, $f = (\mathrm{tr}\, S)^2/\mathrm{tr}\, S^2$, the number of steps that are independent. It
-  needs no inverse of S, so fewer seeds than steps will do; with steps that move as one it is
-  Student's t.
-- *What would have been seen?* The deviation at which the same F, noncentral, exceeds its limit with
+- *Confidence limit.* At each step the mean and its standard error give Student's upper limit. The
+  largest of these limits is an upper limit of the largest true deviation, because it is at least
+  the limit at the step of that deviation. So no correction for multiple steps is needed (an
+  intersection-union test, Berger 1982).
+- *Significance.* One statistic for all steps is $F = n |\bar x|^2 / \mathrm{tr}\, S$, with the
+  covariance S over seeds. Its law is approximately Fisher's F with f and (n-1) f degrees of freedom
+  (Box 1954), where $f = (\mathrm{tr}\, S)^2/\mathrm{tr}\, S^2$ is the effective number of
+  independent steps. S is not inverted, so there may be fewer seeds than steps; if all steps are
+  perfectly correlated it is Student's t test.
+- *Power.* The detectable deviation is the one at which the same F, noncentral, is significant with
   a probability of 90 %.
 """
 
@@ -26,15 +26,15 @@ from scipy import special
 from ..arrays import Array
 
 CONFIDENCE = 0.95
-"""Of the upper limit in "agree to x %"."""
+"""Confidence of the upper limit in "agree to x %"."""
 
 FALSE_ALARM = 0.01
-"""A deviation counts as real if chance makes one as large, in any of the quantities, once in a
-hundred comparisons.
+"""Significance level: without any true deviation, one comparison in a hundred finds a significant
+deviation in any of its quantities.
 """
 
 POWER = 0.9
-"""With which a detectable deviation would be seen."""
+"""Probability with which a detectable deviation is found significant."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,16 @@ class Deviation:
     """The mean over seeds of one quantity minus the theory, in units of its scale.
 
     Attributes:
-        mean: over t, NaN where the seeds that have a value are not all.
-        largest: the entry of `mean` that is farthest from zero; `at`: its step.
+        mean: mean deviation over t; NaN at steps at which some seed has no value.
+        largest: the entry of `mean` that is largest in size.
+        at: the step of `largest`.
         pooled: the root mean square of `mean`.
-        by_chance: `pooled` beyond this is real.
-        detectable: a true deviation as large as this, at every step, would be seen with a power of
-            90 %.
-        at_least, at_most: limits of the largest true deviation.
-        chance: probability of a `pooled` as large as this without any deviation.
-        times_features: `largest` times N, which does not change with N if finite size is the cause.
+        by_chance: critical value of `pooled`; a larger one is significant.
+        detectable: size of a true deviation, the same at every step, that is found significant with
+            a probability of 90 %.
+        at_least, at_most: confidence limits of the largest true deviation.
+        chance: p-value: probability of so large a `pooled` without any true deviation.
+        times_features: `largest` times N, which does not depend on N for a finite-size effect.
     """
 
     mean: Array
@@ -66,20 +67,21 @@ class Deviation:
 
     @property
     def real(self) -> bool:
-        """Whether it is more than chance explains."""
+        """Whether the deviation is statistically significant."""
         return self.pooled > self.by_chance
 
 
 def deviation(
     relative: Array, features: int, tests: int = 1, resolution: Array | float = 0.0
 ) -> Deviation | None:
-    """Judge the relative deviations (seeds, steps) of one quantity; None if no step can be judged.
+    """Return the statistics of the relative deviations of one quantity; None if no step has values
+    of all seeds.
 
     Arguments:
-        relative: (value - theory) / scale; steps with a NaN are left out.
+        relative: (value - theory) / scale, (seeds, steps); steps with a NaN are ignored.
         features: N.
-        tests: how many quantities are judged together.
-        resolution: the standard error of a mean is known no better than this.
+        tests: number of quantities that are tested together.
+        resolution: smallest standard error of a mean, from the resolution of the values.
 
     >>> noise = np.random.default_rng(0).normal(size=(16, 5))
     >>> found = deviation(0.5 + 0.01 * noise, features=100)
@@ -120,8 +122,8 @@ def deviation(
 
 
 def _freedom(off: Array) -> float:
-    r"""$(\mathrm{tr}\, S)^2/\mathrm{tr}\, S^2$ from the products of seeds, which have the same
-    traces as S; 1 if nothing varies.
+    r"""Return $(\mathrm{tr}\, S)^2/\mathrm{tr}\, S^2$, computed from the Gram matrix of the seeds,
+    which has the same traces as S; 1 if the seeds do not differ.
     """
     products = off @ off.T
     largest = float(np.abs(products).max())

@@ -1,7 +1,7 @@
 r"""The result of `simulate`: the quantities of `Trajectory` with a leading seed axis.
 
-Stored are the measured numbers of every seed and step; norm, cosine and error follow from these by
-the formulas of the theory. `compare` puts an ensemble next to a `Trajectory`.
+It stores the measured numbers of every seed and step; norm, cosine and error follow from these by
+the formulas of the theory. `compare` compares an ensemble with a `Trajectory`.
 """
 
 from __future__ import annotations
@@ -46,36 +46,40 @@ class Ensemble:
     r"""Finite-size self-training runs; every quantity is an array (seeds, steps + 1).
 
     With K > 2 classes a model has K scores of sum zero. Then `m` is (seeds, steps + 1, K, K), score
-    by true class, `bias` (seeds, steps + 1, K), minus infinity for a class that has no labels left;
-    q, v and overlap sum over the scores; chi is the mean over K - 1 logits, and there is no auc.
+    by true class; `bias` is (seeds, steps + 1, K), minus infinity for a class that has no labels
+    left; q, v and overlap are sums over the scores; chi is the mean over K - 1 logits; there is no
+    auc.
 
     Attributes:
-        protocol: what was fitted to what; `problem` and `recipe` it was made of, or None.
-        features: N; `alpha`: samples per feature of each step as drawn, M/N.
+        problem, recipe: the problem and the recipe that were run; None for a protocol.
+        protocol: the groups of samples and the fits that were run.
+        features: N.
+        alpha: samples per feature of each step as drawn, M/N.
         seeds: the seeds, in the order of the leading axis.
-        method: the engine that ran; "gaussian" for samples of a general covariance, "rows" for real
-            samples.
+        method: the engine that ran; "gaussian" for samples with a general covariance, "rows" for
+            real samples.
         m, v, bias, chi, overlap: as in `Trajectory`, measured on the fitted weights.
         confusion: P(predicted class | true class), (seeds, steps + 1, K, K), a row for each true
             class, for the test mixture or the held-out samples.
-        logit_variances: of the logits within each of two classes, or of the K scores.
-        label_shares: proportions of the classes among the pseudo-labels, soft ones in parts (among
-            the given labels where there are no others).
-        auc: P(a positive sample has the larger logit).
-        test_error: share of errors on a fresh test sample of as many points as the batch.
+        logit_variances: variances of the logits within each of two classes, or of the K scores.
+        label_shares: class proportions among the pseudo-labels, where soft labels count in parts
+            (among the given labels if there are no pseudo-labels).
+        auc: area under the ROC curve.
+        test_error: proportion of errors on a fresh test sample, of as many samples as the batch.
         fraction_selected, pseudo_label_accuracy, selected_label_accuracy, train_loss: measured on
-            the batch, without labelled samples that keep their labels.
-        directions: directions of the data that were used ("matrix-free"), or products.
-        fit_error: estimated relative error of the fit, larger than the tolerance asked for where
-            rounding leaves no more; 1 where the weights are smaller than their error, and zero.
-        collapsed_at: for each seed the first step that is not fitted because all its labels
-            are of one class, or nothing but the bias is left of the model that gives them; -1 if
-            none. From there on errors are those of predicting one class and every other quantity
-            is NaN.
+            the batch, without labelled samples that keep their given labels.
+        directions: number of directions that were revealed ("matrix-free"), or of matrix products.
+        fit_error: estimated relative error of the fit; it exceeds the tolerance if rounding
+            prevents more, and is 1 for weights that are zero because they are below their error.
+        collapsed_at: for each seed the first step that is not fitted because all its labels are of
+            one class, or because the weights of the labelling model are negligible beside its bias;
+            -1 if there is none. From there on errors are those of predicting one class and all
+            other quantities are NaN.
         predicts: the class that a collapsed seed predicts, -1 for others.
-        failures: why and where a seed failed, by seed. From that step on all its quantities are
+        failures: the error of each failed seed, by seed. From the failed step on its quantities are
             NaN.
-        vectors: weights and logits of each seed, if they were asked for.
+        seconds: duration of the simulation.
+        vectors: weights and logits of each seed, if they were requested.
     """
 
     problem: Problem
@@ -146,7 +150,7 @@ class Ensemble:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The quantities that `values`, `mean` and the tables know."""
+        """The names of the quantities that `values`, `mean` and the tables have."""
         return NAMES if self.classes == 2 else CLASS_NAMES
 
     @property
@@ -156,12 +160,14 @@ class Ensemble:
 
     @property
     def predicts_positive(self) -> Mask:
-        """Which of the collapsed seeds of two classes predict the positive one."""
+        """Mask of the collapsed seeds (two classes) that predict the positive class."""
         return np.asarray(self.predicts == 1)
 
     @property
     def lost_at(self) -> NDArray[np.int_]:
-        """The first step without labels of a class, (seeds, K); -1 for classes that stay."""
+        """The first step without labels of a class, (seeds, K); -1 for classes that are never
+        lost.
+        """
         lost = (
             np.isneginf(self.bias) if self.classes > 2 else np.zeros(self.label_shares.shape, bool)
         )
@@ -171,7 +177,7 @@ class Ensemble:
 
     @property
     def q(self) -> Array:
-        r"""$\|w\|^2/N$, summed over the scores of K classes."""
+        r"""Squared norm of the weights, $\|w\|^2/N$, summed over the scores of K classes."""
         law = self.protocol.test.law
         if self.classes == 2:
             return np.asarray((self.m / law.length) ** 2 + self.v)
@@ -181,13 +187,15 @@ class Ensemble:
 
     @property
     def error(self) -> Array:
-        r"""$\epsilon_g$ at the class proportions of the test mixture."""
+        r"""Generalisation error $\epsilon_g$, at the class proportions of the test mixture."""
         wrong, shares = self.class_errors, self.protocol.test.proportions
         return np.asarray(sum(p * wrong[..., k] for k, p in enumerate(shares)))
 
     @property
     def class_errors(self) -> Array:
-        """The error within each class, (seeds, steps + 1, K); two are (negative, positive)."""
+        """The error within each class, (seeds, steps + 1, K); for two classes the order is
+        (negative, positive).
+        """
         return class_errors(self.confusion)
 
     @property
@@ -198,8 +206,8 @@ class Ensemble:
 
     @property
     def cosine(self) -> Array:
-        r"""$m/\sqrt q$; with a general covariance the cosine to the best direction in the metric of
-        the average noise.
+        r"""The cosine $m/\sqrt q$; with a general covariance that with the best direction
+        $\bar\Sigma^{-1}\mu$, in the metric of the average covariance $\bar\Sigma$.
         """
         law = self.protocol.test.law
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -210,7 +218,7 @@ class Ensemble:
 
     @property
     def one_minus_cosine(self) -> Array:
-        """1 - cosine, without cancellation for spheres."""
+        """1 - cosine; for spheres computed without cancellation."""
         law = self.protocol.test.law
         if _is_sphere(law):
             return observables.one_minus_cosine(self.m / law.length, self.v)
@@ -218,13 +226,13 @@ class Ensemble:
 
     @property
     def bias_to_norm(self) -> Array:
-        r"""$B/\sqrt q$."""
+        r"""The ratio $B/\sqrt q$."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.bias / np.sqrt(self.q)
 
     @property
     def objective(self) -> Array:
-        r"""Minimum of the objective per feature, without labelled samples that keep their
+        r"""Minimum of the objective per feature, without labelled samples that keep their given
         labels.
         """
         ridge = np.array([fit.ridge for fit in self.protocol.fits])
@@ -233,14 +241,16 @@ class Ensemble:
         return np.asarray(batch + 0.5 * ridge * self.q)
 
     def values(self, name: str) -> Array:
-        """Return a quantity by its name, (seeds, steps + 1), with K classes perhaps more axes."""
+        """Return a quantity by its name, (seeds, steps + 1); with K classes it may have more
+        axes.
+        """
         if name not in (*self.names, *BY_CLASS, "class_errors"):
             raise InvalidInput("name", name, f"unknown quantity; {nearest(name, self.names)}")
         return np.asarray(getattr(self, name))
 
     def count(self, name: str = "v") -> NDArray[np.int_]:
-        """Return how many seeds have a value at each step: failed ones have not, collapsed ones
-        only of the errors.
+        """Return the number of seeds that have a value at each step. Failed seeds have none,
+        collapsed ones only errors.
         """
         return np.asarray(np.isfinite(self.values(name)).sum(axis=0))
 
@@ -257,15 +267,17 @@ class Ensemble:
         return seed_sem(self.values(name))
 
     def compare(self, trajectory: Trajectory, within: float = 0.1) -> Comparison:
-        """How far the theory is from these runs, and whether they agree within 10 %; see
-        `selftrain.simulation.comparison`.
+        """Compare these runs with the theory; they agree if relative deviations are below `within`.
+        See `selftrain.simulation.comparison`.
         """
         from .comparison import compare
 
         return compare(self, trajectory, within)
 
     def components(self, name: str) -> dict[str, Array]:
-        """Return a quantity as arrays (seeds, steps + 1), one for each of its entries by name."""
+        """Return the entries of a quantity as arrays (seeds, steps + 1), by names like
+        `bias[0]`.
+        """
         return entries(name, self.values(name), 2)
 
     def to_frame(self) -> pd.DataFrame:
@@ -308,7 +320,7 @@ class Ensemble:
         spread: Literal["std", "sem"] = "std",
         limits: bool = True,
     ) -> Figure:
-        """Draw the runs with error bars, the theory as lines; one `panel` of them on `ax`."""
+        """Plot the runs with error bars, and the theory as lines; or a single `panel` on `ax`."""
         from ..plots.ensemble import plot_ensemble
 
         return plot_ensemble(self, trajectory, panel=panel, ax=ax, spread=spread, limits=limits)
@@ -324,14 +336,14 @@ class Ensemble:
             accepted = "runs of a protocol cannot be saved: use to_xarray or to_frame"
             raise InvalidInput("path", str(path), accepted)
         data = self.to_xarray()
-        data["seed"] = data["seed"].astype(str)  # the file knows no integers of 64 bits
+        data["seed"] = data["seed"].astype(str)  # the file format has no 64-bit integers
         for name in ("collapsed_at", "predicts"):
             data[name] = data[name].astype("i4")
         return write_netcdf(data, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
-        """Read what `save` wrote."""
+        """Read a file that `save` wrote."""
         with stored(path, "Ensemble") as data:
             run = json.loads(data.attrs["run"])
             problem = Problem.from_json(data.attrs["problem"])
@@ -390,9 +402,9 @@ NAMES = (
     "q", "error", "balanced_error", "cosine", "one_minus_cosine", "bias_to_norm", "objective",
     *MEASURED,
 )  # fmt: skip
-"""Quantities of two classes."""
+"""Names of the quantities for two classes."""
 
 CLASS_NAMES = (
     "q", "error", "balanced_error", "objective", *(name for name in MEASURED if name != "auc"),
 )  # fmt: skip
-"""Quantities of more than two classes."""
+"""Names of the quantities for more than two classes."""

@@ -1,7 +1,8 @@
-r"""Distributions of weights and logits next to their laws.
+r"""Comparison of the distributions of weights and logits with their laws.
 
-They are compared pooled over seeds, with errors from the differences between seeds: m and B
-fluctuate at the same order as the sampling noise, so a Kolmogorov-Smirnov level would be wrong.
+Distributions are pooled over seeds, and their errors follow from the differences between seeds. (A
+Kolmogorov-Smirnov test would be wrong, because the fluctuations of m and B between seeds are of the
+same order as the sampling noise.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .ensemble import Ensemble
 
 LEVELS = np.linspace(0.02, 0.98, 25)
-"""Where distribution functions are compared."""
+"""Values of the theoretical distribution function at which distributions are compared."""
 
 
 class _Pooled(NamedTuple):
@@ -36,15 +37,17 @@ class _Pooled(NamedTuple):
 
 @dataclass(frozen=True)
 class Gap:
-    """A pooled distribution against its law.
+    """The distance of a pooled distribution from its law.
 
     Attributes:
-        what: "weights" or "logits"; `t`: the step.
-        selected: the samples that the threshold selects (True), rejects (False), or all (None).
+        what: "weights" or "logits".
+        t: the step.
+        selected: whether it is of the samples that the threshold selects (True), rejects (False),
+            or of all (None).
         distance: largest difference of the distribution functions.
-        z: largest difference in units of its error between seeds.
-        points: how many numbers were pooled.
-        deviation: the differences at 25 points together.
+        z: largest difference divided by its standard error over seeds.
+        points: number of values that were pooled.
+        deviation: statistics of the differences at all 25 points together.
     """
 
     what: str
@@ -56,22 +59,25 @@ class Gap:
     deviation: Deviation
 
     def __str__(self) -> str:
-        rows = {None: "", True: " of selected rows", False: " of rejected rows"}[self.selected]
+        rows = {
+            None: "", True: " of selected samples", False: " of rejected samples",
+        }[self.selected]  # fmt: skip
         return f"{self.what}{rows} at t = {self.t}"
 
 
 def gaps(ensemble: Ensemble, theory: Trajectory, means: int) -> tuple[Gap, ...]:
-    """Return the distance of every distribution that at least two seeds have from its law; `means`
-    other quantities are judged together with them.
+    """Return the distance from its law of every distribution that at least two seeds have; `means`
+    is the number of other quantities that are tested together with them.
     """
     known = list(_distributions(ensemble, theory))
     return tuple(_gap(one, ensemble.features, means + len(known)) for one in known)
 
 
 def _distributions(ensemble: Ensemble, theory: Trajectory) -> Iterator[_Pooled]:
-    """List the distributions that at least two seeds have.
+    """Yield the distributions that at least two seeds have.
 
-    With a general covariance the weights of different directions have no common law.
+    With a general covariance weights are omitted, because those of different features have
+    different laws.
     """
     one_law = theory.problem.clusters is None
     for t in range(theory.good_steps):

@@ -1,8 +1,8 @@
-"""Labels of one fit: the targets, which samples are selected, what the labels are worth, and
-whether they can be fitted.
+"""Labels of one fit: the targets, the selection, the accuracy of the labels, and whether they have
+collapsed.
 
-A model of two classes gives a sample one logit and the target is a number; a model of K classes
-gives it K scores of sum zero and the target has one entry per class.
+With two classes a sample has one logit, and its target is a number; with K classes it has K scores
+of sum zero, and its target has one entry per class.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Labelled(NamedTuple):
     """The batch of a fit.
 
     Attributes:
-        targets: of the selected samples.
-        selected: which samples of the batch the fit uses.
+        targets: targets of the selected samples.
+        selected: mask of the samples of the batch that the fit uses.
         truth: the true classes of the batch.
         mixed: whether the fit has given labels besides the pseudo-labels.
-        quality: what the labels are worth, and the shares of the classes among them.
+        quality: selected proportion, accuracies and class proportions of the labels, by name.
     """
 
     targets: Array
@@ -55,7 +55,7 @@ def given_labels(truth: Classes, noise: Any, random: np.random.Generator) -> Cla
     if noise is None:
         return truth
     below = np.cumsum(np.array(noise), axis=1)[truth]
-    below[:, -1] = 1.0  # whatever rounding makes of the sum
+    below[:, -1] = 1.0  # exactly, despite rounding
     return np.asarray((random.random(truth.size)[:, None] >= below).sum(axis=1))
 
 
@@ -70,7 +70,9 @@ def predicted(logits: Array) -> Classes:
 
 
 def confidence(logits: Array) -> Array:
-    """Return what selection compares: the size of a logit, or the gap of the two largest scores."""
+    """Return the confidence that selection compares with the threshold: the absolute logit, or the
+    difference of the two largest scores.
+    """
     if logits.ndim == 1:
         return np.abs(logits)
     second, first = np.partition(logits, -2, axis=1)[:, -2:].T
@@ -78,16 +80,16 @@ def confidence(logits: Array) -> Array:
 
 
 def confidence_unit(weights: Array) -> float:
-    r"""Return the norm of the weights; with K classes the root of the mean square of $|w_k - w_l|$
-    over pairs of classes.
+    r"""Return the unit of the confidence: the norm of the weights; with K classes the root mean
+    square of $|w_k - w_l|$ over pairs of classes.
     """
     norm = float(np.linalg.norm(weights))
     return norm if weights.ndim == 1 else norm * float(np.sqrt(2 / (weights.shape[1] - 1)))
 
 
 def pseudo_targets(labels: PseudoLabels, logits: Array, loss: Loss, t: int) -> Array:
-    """Return what the labeler makes of these logits, validated: one finite number each, in [0, 1]
-    for the logistic loss.
+    """Return the targets that the labeler makes from logits; raise unless they are finite numbers,
+    one for each logit, and in [0, 1] for the logistic loss.
     """
     if logits.ndim > 1:
         if type(labels.labeler) is HardLabels or np.isinf(labels.sharpness):
@@ -114,7 +116,7 @@ def pseudo_targets(labels: PseudoLabels, logits: Array, loss: Loss, t: int) -> A
 
 
 def check_selection(t: int, labels: PseudoLabels, selected: Mask, teacher: Model) -> None:
-    """Reject, as the theory does, a step for which the threshold leaves no sample."""
+    """Raise `EmptySelection`, as the theory does, if the threshold rejects every sample."""
     if not selected.any():
         reason = NOTHING_SELECTED.format(threshold=f"{labels.threshold:g}")
         state = {"q": teacher.norm**2}
@@ -124,7 +126,9 @@ def check_selection(t: int, labels: PseudoLabels, selected: Mask, teacher: Model
 
 
 def label_quality(logits: Array, selected: Mask, truth: Classes) -> dict[str, Any]:
-    """Return how many samples are selected, and how often the teacher has their class right."""
+    """Return the selected proportion of the samples, and the accuracy of the predicted classes, of
+    all samples and of selected ones.
+    """
     correct = predicted(logits) == truth
     return {
         "fraction_selected": float(selected.mean()),
@@ -134,8 +138,8 @@ def label_quality(logits: Array, selected: Mask, truth: Classes) -> dict[str, An
 
 
 def label_shares(targets: Array, weights: Array | None, codes: Array) -> Array:
-    """Return the class proportions of the labels; a soft label counts for several classes. `codes`
-    are the targets of the classes.
+    """Return the class proportions of the labels; a soft label counts in parts for several classes.
+    `codes` are the targets of the classes.
 
     >>> label_shares(np.array([1.0, 0.8, 0.0]), None, np.array([0.0, 1.0])).round(3)
     array([0.4, 0.6])
@@ -149,11 +153,11 @@ def label_shares(targets: Array, weights: Array | None, codes: Array) -> Array:
 
 
 def one_class(targets: Array, codes: Array) -> bool:
-    """Return whether all targets are of one class up to a mass of 1e-12, so that a trained bias
-    would diverge; `codes` are the targets of the classes.
+    """Return whether all targets are of one class, up to a proportion of 1e-12, so that a trained
+    bias would diverge; `codes` are the targets of the classes.
 
-    Under the squared loss the fit is w = 0 with the bias at the class: all samples are predicted
-    alike, so this counts as the same outcome, here as in the theory.
+    With the squared loss the fit would be w = 0 with the bias at the target of that class: all
+    samples get the same prediction, which counts as a collapse too, here as in the theory.
 
     >>> codes = np.array([0.0, 1.0])
     >>> one_class(np.array([1.0, 1.0]), codes), one_class(np.array([1.0, 0.9]), codes)
@@ -164,8 +168,8 @@ def one_class(targets: Array, codes: Array) -> bool:
 
 
 def majority(targets: Array, codes: Array, bias: Any) -> int:
-    """Return the class that a collapsed seed predicts: that of its targets or, without targets, of
-    its bias.
+    """Return the class that a collapsed seed predicts: that of its targets or, without targets,
+    that of its bias.
     """
     if targets.ndim > 1:
         return int(np.argmax(targets.mean(axis=0) if len(targets) else bias))

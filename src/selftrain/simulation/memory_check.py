@@ -1,4 +1,4 @@
-"""How much memory a simulation will take, reported before it is taken."""
+"""An estimate of the memory of a simulation, checked before it starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REVEALED_DIRECTIONS = 60
 
 
 def available_memory() -> int:
-    """Bytes that can be taken without swapping."""
+    """Return the number of bytes that can be allocated without swapping."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -24,7 +24,7 @@ def available_memory() -> int:
 
 
 def needed_memory(plan: RunPlan, method: str, workers: int) -> int:
-    """Return the bytes that the workers hold at the peak."""
+    """Return the number of bytes that all workers together need at the peak."""
     rows = max(plan.rows(t) for t in range(len(plan.protocol.fits)))
     pairs = zip(plan.sizes, plan.protocol.uses, strict=True)
     stored = sum(size for size, uses in pairs if len(uses) > 1)
@@ -42,10 +42,12 @@ def needed_memory(plan: RunPlan, method: str, workers: int) -> int:
 def check_memory(
     plan: RunPlan, method: str, workers: int, seeds: int, kept: int, limit: int | None
 ) -> None:
-    """Reject a run that does not fit, with what it needs and what would fit.
+    """Raise if a run does not fit into memory; the message has what it needs and what would fit.
 
     Arguments:
-        kept: numbers stored for every seed: the measured quantities, and vectors if asked for.
+        seeds: number of seeds.
+        kept: count of numbers stored for every seed: measured quantities, and vectors if requested.
+        limit: bytes that may be used; None for the available memory.
     """
     room = available_memory() if limit is None else limit
     working, stored = needed_memory(plan, method, workers), 8 * kept * seeds

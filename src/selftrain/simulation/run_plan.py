@@ -1,4 +1,4 @@
-r"""A protocol at finite size: how many samples every group has, and which fit draws them.
+r"""A protocol at finite size: the number of samples of every group, and the fit that draws them.
 
 At N features a group has $M = \mathrm{round}(\alpha N)$ samples; the ridge on $c = w/\sqrt N$ is
 $\lambda N$.
@@ -17,10 +17,10 @@ from ..protocol import Protocol, Use
 
 
 class RunPlan(NamedTuple):
-    """What a seed runs.
+    """The plan of a run, the same for all seeds.
 
     Attributes:
-        protocol: which fit uses which samples.
+        protocol: groups of samples and fits.
         features: N.
         sizes: the number of samples of every group.
     """
@@ -31,13 +31,15 @@ class RunPlan(NamedTuple):
 
     @property
     def embedded(self) -> bool:
-        """Whether the clusters are spheres given without a number of features."""
+        """Whether the clusters are spheres without a number of features of their own, which are
+        embedded in N features.
+        """
         return chooses_features(self.protocol)
 
     @property
     def directions(self) -> Array:
-        """Directions that span the class means of embedded clusters, one row each; if there is one,
-        all features of the run have the same law.
+        """Directions that span the class means of embedded clusters, one row each; if there is only
+        one, it is chosen such that all features have the same law.
         """
         count = self.protocol.groups[0].law.features
         if count == 1:
@@ -54,14 +56,14 @@ class RunPlan(NamedTuple):
         return tuple(use.group for use in self.protocol.fits[t].uses if min(uses[use.group]) == t)
 
     def batch(self, t: int) -> tuple[Use, ...]:
-        """Return the uses on which fit t is measured: those with pseudo-labels, or all if there are
-        none.
+        """Return the uses that make up the batch of fit t, on which it is measured: those with
+        pseudo-labels, or all if there are none.
         """
         uses = self.protocol.fits[t].uses
         return tuple(use for use in uses if use.labels is not None) or uses
 
     def rows(self, t: int) -> int:
-        """Return the number of samples on which fit t is measured."""
+        """Return the number of samples in the batch of fit t."""
         return sum(self.sizes[use.group] for use in self.batch(t))
 
     def ridge(self, t: int) -> float:
@@ -75,15 +77,15 @@ class RunPlan(NamedTuple):
 
 
 MOST_ROWS = 2.0**53
-"""Beyond this the number of samples is not exact."""
+"""Largest number of samples; larger numbers are not exact as floats."""
 
 VARIANCES = (1e-60, 1e60)
-"""The simulators keep samples in single precision, whose numbers go from 1e-38 to 1e38."""
+"""Range of delta: samples, with its square root, are in single precision (1e-38 to 1e38)."""
 
 
 def chooses_features(protocol: Protocol) -> bool:
-    """Return whether all clusters are spheres given without a number of features: two classes by
-    `delta`, or K classes.
+    """Return whether the number of features can be chosen: all clusters are spheres, of two classes
+    given by `delta`, or of K classes.
     """
     laws = [group.law for group in (*protocol.groups, protocol.test)]
     spheres = all(not law.pair and law.covariance.ndim == 0 for law in laws)
@@ -97,7 +99,7 @@ def drawn_sizes(protocol: Protocol, features: int) -> Array:
 
 
 def plan_run(protocol: Protocol, features: int) -> RunPlan:
-    """Return the plan of a protocol with `features` features, validated.
+    """Return the validated plan of a protocol with `features` features.
 
     >>> from selftrain import Problem, Recipe
     >>> from selftrain.protocol import protocol_of

@@ -1,4 +1,4 @@
-"""What one seed leaves behind: a value of every measured quantity at every step."""
+"""The record of one seed: the value of every measured quantity at every step."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def shape_of(name: str, classes: int) -> tuple[int, ...]:
 
 
 class SeedOptions(NamedTuple):
-    """How a seed is run.
+    """Options of a seed.
 
     Attributes:
-        probes: random probes of the susceptibility per step.
-        keep_weights, keep_logits: store the vectors themselves.
+        probes: number of random probes of the susceptibility per step.
+        keep_weights, keep_logits: whether to store the vectors.
         tolerance: relative accuracy of a fit.
-        stopped: asked after every step; True ends the seed there.
+        stopped: called after every step; the seed ends if it returns True.
     """
 
     probes: int = 0
@@ -50,12 +50,13 @@ class SeedOptions(NamedTuple):
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of one seed, over its fitted steps; empty if they were not asked for.
+    """The vectors of one seed, one per fitted step; empty if they were not requested.
 
     Attributes:
-        weights: w, N entries each.
-        logits: logits of the batch after the fit; `selected`: which samples the fit used;
-            `classes`: which are of the positive class, or the classes of K.
+        weights: w, N entries.
+        logits: logits of the batch after the fit.
+        selected: mask of the samples that the fit used.
+        classes: the true classes: with two classes a mask of the positive one.
     """
 
     weights: list[Array] = field(default_factory=list)
@@ -66,13 +67,13 @@ class Vectors:
 
 @dataclass
 class SeedRecord:
-    """Measured quantities of one seed over t = 0..T, NaN where there is none.
+    """Measured quantities of one seed over t = 0..T, NaN if there is no value.
 
     Attributes:
         values: arrays over the steps by name (`MEASURED`, `BY_CLASS`).
         collapsed_at: first step that was not fitted because its labels are of one class, or -1.
         predicts: the class predicted from there on, or -1.
-        failure: why the seed ended early, if neither the last step nor a collapse ended it.
+        failure: the error that ended the seed early, or None.
         vectors: weights and logits.
     """
 
@@ -91,11 +92,11 @@ class SeedRecord:
             self.values[name] = np.full((self.steps + 1, *shape), np.nan)
 
     def put(self, step: int, **measured: Any) -> None:
-        """Enter measured values of a step."""
+        """Store measured values of a step, by name."""
         for name, value in measured.items():
             self.values[name][step] = value
 
     def collapse(self, step: int, predicted: int) -> None:
-        """Enter that the run collapsed: from this step on one class is predicted."""
+        """Record a collapse: from this step on the class `predicted` is predicted."""
         self.collapsed_at, self.predicts = step, predicted
         self.values["confusion"][step:] = np.eye(self.classes)[predicted]

@@ -1,8 +1,9 @@
-"""The loop over the fits of a protocol, the same for every engine, and what a seed records of it.
+"""The loop over the fits of a protocol, the same for all engines, and the measurements of a seed.
 
 `run_fits` labels, checks and fits, one fit after the other (`eq: loss labeled`, `eq: update of
-ST`). The engines differ in how they hold samples and weights: `engines/explicit.py` has vectors and
-matrices (synthetic or real samples, and those of the classifier), `engines/matrix_free.py` neither.
+ST`). The engines differ in how they represent samples and weights: `engines/explicit.py` by
+matrices and vectors (of synthetic data, of real data, and in the classifier),
+`engines/matrix_free.py` without them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Engine(Protocol):
         ...
 
     def fit(self, t: int) -> None:
-        """Fit what `label` has prepared."""
+        """Fit the samples that `label` has prepared."""
         ...
 
     def model(self, t: int) -> Model:
@@ -47,21 +48,23 @@ class Engine(Protocol):
 
 
 class Collapse(NamedTuple):
-    """The end of a run: the labels of fit t, or its teacher, have one class only."""
+    """The end of a run: the labels of fit t, or the predictions of the model that makes them, are
+    of one class only.
+    """
 
     t: int
     predicted: int
 
 
 class Fitted(NamedTuple):
-    """Fit t is done."""
+    """A completed fit t, and its batch."""
 
     t: int
     batch: Labelled
 
 
 def run_fits(protocol: TrainingProtocol, engine: Engine) -> Iterator[Fitted | Collapse]:
-    """Make all fits in order; a collapse is the last item.
+    """Make all fits in order and yield each; a `Collapse` is the last item.
 
     Raises:
         EmptySelection: the threshold rejects every sample of a batch.
@@ -101,12 +104,12 @@ def gaussian_rule(m: float, bias: float, variances: Array) -> dict[str, Any]:
 
 
 def gaussian_scores(m: Array, bias: Array, covariance: Array) -> dict[str, Any]:
-    """Return what a rule does on K Gaussian clusters.
+    """Return confusion matrix and variances of the scores of a linear rule on K Gaussian clusters.
 
     Arguments:
         m: mean scores without the bias, one row per score, one column per true class.
-        bias: of the scores.
-        covariance: of the scores within a class.
+        bias: biases of the scores.
+        covariance: covariance of the scores within a class.
     """
     return {
         "logit_variances": np.diag(covariance),
@@ -118,20 +121,24 @@ class SeedEngine(Engine, Protocol):
     """An engine whose fits can be measured."""
 
     probes_wait: bool
-    """Whether probes of the susceptibility have to wait for the last fit."""
+    """Whether probes of the susceptibility must be made after the last fit."""
 
     def measured(self, t: int) -> dict[str, Any]:
-        """Return m, v, bias, overlap, train_loss, directions and fit_error of fit t, the last."""
+        """Return m, v, bias, overlap, train_loss, directions and fit_error of fit t, which must be
+        the last so far.
+        """
         ...
 
     def rule(self, t: int) -> dict[str, Any]:
-        """Return what fit t does on test samples: variances of the logits, confusion
-        matrix, area under the curve of two classes.
+        """Return the variances of the logits and the confusion matrix of fit t on test samples, and
+        the AUC for two classes.
         """
         ...
 
     def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
-        """Return a function that estimates the susceptibility of fit t by so many probes."""
+        """Return a function of a number of probes and a random generator that estimates the
+        susceptibility of fit t.
+        """
         ...
 
     def weights(self, t: int) -> Array:
@@ -143,12 +150,12 @@ class SeedEngine(Engine, Protocol):
         ...
 
     def forget(self, t: int) -> None:
-        """Drop what no fit after t needs."""
+        """Drop everything that no fit after t needs."""
         ...
 
 
 def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: SeedOptions) -> bool:
-    """Run one seed and enter what is measured into its record; False if it was stopped."""
+    """Run one seed and store its measurements in `record`; return False if it was stopped."""
     seed = record.seed
     waiting: list[tuple[int, Any]] = []
 
@@ -189,8 +196,8 @@ def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: See
 def sampled_error(
     errors: Array, shares: tuple[float, ...], rows: int, random: np.random.Generator
 ) -> float:
-    """Return the share of errors on so many fresh test samples: given the weights, the number of
-    errors in each class is binomial.
+    """Return the proportion of errors on `rows` fresh test samples, drawn from its law: given the
+    weights, the number of errors in each class is binomial.
     """
     left, rest, wrong = rows, 1.0, 0
     for k in range(len(shares) - 1, 0, -1):

@@ -1,4 +1,4 @@
-"""Statistics over seeds, the first axis of an array; seeds without a value (NaN) do not count."""
+"""Statistics over seeds, the first axis of an array; seeds without a value (NaN) are ignored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _some(values: Array) -> Array:
 
 
 def seed_mean(values: Array) -> Array:
-    """Return the mean over the seeds, the first axis, that have a value."""
+    """Return the mean over the seeds that have a value."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nansum(values, axis=0) / _some(values))
 

@@ -1,8 +1,8 @@
-r"""`simulate`: finite-size self-training, many seeds, as an `Ensemble`.
+r"""`simulate`: finite-size self-training with many seeds, as an `Ensemble`.
 
-Three methods run the same algorithm (`seed_run.py`), exactly in law: "dense" draws every entry of
-every batch, "revealed" draws what products ask for (`designs/revealed.py`), "matrix-free" stores no
-vector of N entries at all (`engines/matrix_free.py`).
+Three methods run the same algorithm (`seed_run.py`) with the same, exact law: "dense" draws every
+entry of every batch, "revealed" draws only what matrix products need (`designs/revealed.py`), and
+"matrix-free" stores no vector of N entries (`engines/matrix_free.py`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ GAUSSIAN, ROWS = "gaussian", "rows"
 EngineOfSeed = Callable[[int], SeedEngine]
 
 MOST_SEEDS = 10**6
-"""Seeds of one call: beyond, the quantities of all of them need gigabytes."""
+"""Largest number of seeds of one call; with more the results would need gigabytes."""
 
 MOST_FEATURES = 10**12
 FEATURES = "must be a whole number from 2 to 10^12"
@@ -74,28 +74,30 @@ def simulate(
     """Run self-training on finite data, once per seed.
 
     Arguments:
-        problem, recipe: what to run; or a `Protocol`, without a recipe.
-        features: N; by default 8192, 1000 with more than two classes. Clusters with a covariance
-            have their own.
-        seeds: how many (0, 1, ...), or which; a seed gives the same numbers alone and with others.
-        method: "matrix-free", "revealed" or "dense". The matrix-free engine has two classes and
-            fresh batches; other spheres are "revealed", general covariances dense.
+        problem, recipe: the problem and the recipe to run; or a `Protocol`, without a recipe.
+        features: N; default: 8192, or 1000 with more than two classes. Clusters with general
+            covariances have a fixed number of features.
+        seeds: the number of seeds (0, 1, ... are used), or a sequence of seeds. The result of a
+            seed does not depend on the others.
+        method: "matrix-free", "revealed" or "dense". The matrix-free engine supports two classes
+            and fresh batches; other problems with spheres use "revealed" instead, general
+            covariances "dense".
         rows: real samples (X, y), for a problem with clusters: every step draws its samples from
             them without replacement, and errors are measured on the held-out ones. Without `rows`,
             clusters are sampled ("dense").
-        probes: random probes of the susceptibility per step; 0 leaves `chi` at NaN.
-        keep_weights, keep_logits: store the vectors themselves, for histograms.
+        probes: number of random probes of the susceptibility per step; with 0 `chi` is NaN.
+        keep_weights, keep_logits: whether to store the vectors, for histograms.
         tolerance: relative accuracy of q, m and B in each fit, from 1e-9 to 0.1.
-        workers: seeds that run at once, in threads; 0 or 1: one after the other, -1: as many as
-            cores. The numbers do not depend on it.
-        memory: bytes that may be taken; default: what is free.
+        workers: number of seeds that run in parallel, in threads; 0 or 1 for one after the other,
+            -1 for the number of cores. Results do not depend on it.
+        memory: bytes that may be used; default: the available memory.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
-        on_failure: when a step of a seed has no fit (the threshold rejects every sample;
-            without ridge there is no minimum), its other steps are NaN and the error is in
-            `failures`, the other seeds go on. At the end "raise" raises a `SeedError` that carries
-            the ensemble, "partial" returns it.
+        on_failure: if a fit of a seed fails (the threshold rejects every sample; without ridge
+            there is no minimum), the seed is NaN from that step on, its error is in `failures`, and
+            the other seeds continue. At the end "raise" raises a `SeedError` that has the ensemble,
+            "partial" returns the ensemble.
 
-    An interrupt (ctrl-C) returns the seeds that are done.
+    An interrupt (ctrl-C) ends the run; the finished seeds are returned.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2)
     >>> ensemble = simulate(problem, Recipe(), features=256, seeds=4)
@@ -183,9 +185,7 @@ def _size(protocol: Protocol, features: int | None, rows: Any) -> int:
 
 
 def _engine(plan: RunPlan, method: str, rows: Any) -> str:
-    """Return the engine that runs: the matrix-free one needs a loss it has compiled and fresh
-    batches.
-    """
+    """Return the name of the engine to use: `method`, or another if the problem needs it."""
     if not plan.embedded:
         return GAUSSIAN if rows is None else ROWS
     if method != "matrix-free":
@@ -256,7 +256,7 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
         seeds = seeds.tolist()
     if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Sequence):
         raise InvalidInput("seeds", seeds, accepted)
-    # A range may be longer than any number that len() can return: it is cut, then counted.
+    # A range may be too long for len(): it is cut first.
     if not 1 <= len(seeds[: MOST_SEEDS + 1]) <= MOST_SEEDS:
         raise InvalidInput("seeds", seeds, several)
     chosen = [whole("seeds", seed, lambda n: 0 <= n < 2**63, accepted) for seed in seeds]
@@ -267,8 +267,8 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
 
 
 def _warn_if_idle(plan: RunPlan) -> None:
-    """Warn of fits that change nothing: labelled samples with the weight of fit 0, its ridge, and
-    labels of sharpness 1, which the previous model already minimises.
+    """Warn of fits that cannot change the model: they have the labelled samples and the ridge of
+    fit 0, and labels of sharpness 1, whose loss the previous model already minimises.
     """
     first, *later = plan.protocol.fits
 

@@ -1,1 +1,3 @@
-"""The large-system limit: equations of a step, engines that solve them, laws and limits."""
+"""The large-system limit: the equations of a step, engines that solve them, the laws of weights and
+logits, and lower bounds of the error.
+"""

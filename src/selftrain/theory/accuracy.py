@@ -1,21 +1,21 @@
 r"""The accuracy of the state after t steps: the errors of all steps, propagated.
 
-Each step is confirmed to a relative accuracy of its own (`SolverStats.accuracy`). The steps after
-it shrink or magnify that error, by the derivative of the new state (m, v, B) in the old one. The
-set of possible errors is an ellipsoid. A step maps it linearly and adds an ellipsoid of its own
-errors; of all ellipsoids around the sum, the one of least trace is taken. So errors that always
-point the same way are counted in full.
+Each step is confirmed to a relative accuracy of its own (`SolverStats.accuracy`). Later steps
+shrink or magnify that error, by the derivative of the new state (m, v, B) in the old one. The set
+of possible errors is an ellipsoid. A step maps it linearly and adds an ellipsoid of its own errors;
+the sum is enclosed by the ellipsoid of least trace. Errors that always have the same sign thus add
+up in full.
 
-m is measured by $\sqrt q$, v by $2\sqrt{q v}$ (so $\sqrt v$ by $\sqrt q$), B by itself and the
-spread of the logits.
+Errors are relative: those of m to $\sqrt q$, of v to $2\sqrt{q v}$ (so of $\sqrt v$ to $\sqrt q$),
+of B to |B| plus the standard deviation of the logits.
 
-Where the weights have several modes, the model after a step is a law of the weights and a bias: too
-many numbers for an ellipsoid of errors. But a step makes errors in its few unknowns only, and what
-it makes of old errors is $\delta x = -F_x^{-1}F_\theta\,\delta\theta$ in the same unknowns, besides
-the part of the old weights that lives on. So errors lie along few directions, and those are
-carried: a matrix whose columns span the ellipsoid. Every step maps the columns, adds one for each
-of its unknowns, and continues with the `MOST` largest of all. The size of the others is carried as
-well, as if it grew like the rest.
+With general covariances the weights have several modes, and the model after a step is the law of
+all weights and a bias: too many numbers for a full ellipsoid. But a step makes errors in its few
+unknowns x only. It turns errors $\delta\theta$ of the old model into $\delta x =
+-F_x^{-1}F_\theta\,\delta\theta$, besides the direct effect of the old weights on the new ones.
+Errors therefore lie along few directions, the columns of a matrix that spans the ellipsoid. Every
+step maps the columns, adds one for each of its unknowns, and continues with the `MOST` largest
+principal axes. The size of the others is added up separately, as if it grew like the whole.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from .trajectory import Trajectory
 
 ROUNDING = float(np.finfo(float).eps)
-"""No step is more accurate than the numbers it is written in."""
+"""Smallest relative error of a step: the rounding of floating-point numbers."""
 
 MOST = 24
-"""Directions that are carried: three times as many as a step of two groups has unknowns."""
+"""Number of error directions propagated: three times the unknowns of a step with two groups."""
 
 DIFFERENCE = 1e-5
-"""Relative size of the differences that map a direction: the map is explicit and smooth."""
+"""Relative step of the central differences that map an error direction through a step."""
 
 
 def carried(run: Trajectory) -> Array:
@@ -71,7 +71,7 @@ def carried(run: Trajectory) -> Array:
     if last < 0:
         return accuracy
     own = np.maximum(run.stats.accuracy[: last + 1], ROUNDING)
-    one_mode = run.weight_means.shape[1] == 1  # (m, v, B) is all a step knows of the one before
+    one_mode = run.weight_means.shape[1] == 1  # then a step depends on the last through (m, v, B)
     carry = _carry_states if one_mode else carry_directions
     accuracy[: last + 1] = carry(run, last, own)
     return accuracy
@@ -80,14 +80,14 @@ def carried(run: Trajectory) -> Array:
 def _carry_states(run: Trajectory, last: int, own: Array) -> Array:
     """Return the accumulated accuracy after steps 0..`last`, for weights with one mode.
 
-    `own` has the accuracy of each step alone; the derivatives of a step carry earlier errors on.
+    `own` is the accuracy of each step alone. Infinite from the first step without derivatives.
     """
     accuracy, maps = np.full(last + 1, math.inf), _state_maps(run, last)
     units, bias, columns = _units(run), run.scaled("bias"), np.zeros((3, 0))
     for t, gain in enumerate(maps):
         kept = (gain * units[t - 1]) @ columns / units[t][:, None]
         made = own[t] * np.eye(3)
-        if bias[t] == 0.0:  # classes that nothing distinguishes: B is exactly zero
+        if bias[t] == 0.0:  # by symmetry of the classes: then B is exactly zero
             kept[2] = 0.0
         if bias[t] == 0.0 or (run.recipe.fix_bias and t > 0):
             made[2] = 0.0
@@ -100,12 +100,14 @@ def _carry_states(run: Trajectory, last: int, own: Array) -> Array:
 
 
 def _state_maps(run: Trajectory, last: int) -> Array:
-    r"""Return the derivatives of ($m/|\mu|$, v, B) after steps 0, 1, ... in those before them, each
-    in the units of its step, up to the first step that has none: the reverse pass of single steps,
-    from each of the three numbers.
+    r"""Return, for each step up to the first without derivatives, the 3 x 3 derivatives of
+    ($m/|\mu|$, v, B) after the step in the same numbers before it.
+
+    They are computed by reverse passes through single steps, one for each of the three numbers, and
+    are in the units of the step (`theory.fading`).
     """
     law, count = run.space.no_weights(), last + 1
-    copies = float(run.space.trace(np.ones(1)))  # v is the sum of so many variances
+    copies = float(run.space.trace(np.ones(1)))  # v is the sum of this many equal variances
     units = ((M, 1.0 / run.problem.test_clusters.length), (V, 1.0), (B, 1.0))
     while count > 0:
         maps = np.empty((count, 3, 3))
@@ -124,8 +126,9 @@ def _state_maps(run: Trajectory, last: int) -> Array:
 
 
 def carry_directions(run: Trajectory, last: int, own: Array) -> Array:
-    """Return the relative accuracy after steps 0..`last` from those of the steps by themselves;
-    infinite from the first step that has no derivatives.
+    """Return the accumulated accuracy after steps 0..`last`, for weights with several modes.
+
+    `own` is the accuracy of each step alone. Infinite from the first step without derivatives.
     """
     inputs, exponent = StepInputs(run.problem, run.recipe), exponent_of(run.stats.tolerance)
     accuracy, units = np.full(last + 1, math.inf), _each(run, np.ones(3))
@@ -152,29 +155,38 @@ def carry_directions(run: Trajectory, last: int, own: Array) -> Array:
 
 
 def around_both(before: Array, kept: Array, made: Array, rest: float = 0.0) -> tuple[Array, float]:
-    """Return the ellipsoid of least trace around the sum of two ellipsoids, along its largest
-    directions, and the size of the others.
+    """Return the `MOST` largest principal axes of the ellipsoid of least trace around the sum of
+    two ellipsoids, and the total size of the neglected directions.
 
-    Ellipsoids are given by columns that span them. `kept` is what a step made of `before`, of which
-    directions of the size `rest` were left out; `made` are its own errors.
+    Ellipsoids are given by matrices whose columns span them.
+
+    Arguments:
+        before: errors before the step.
+        kept: the same errors, propagated through the step.
+        made: errors of the step itself.
+        rest: size of the directions that were neglected before the step.
     """
     size, more = float(np.linalg.norm(kept)), float(np.linalg.norm(made))
     if size > 0.0 and more > 0.0:
         rest *= size / float(np.linalg.norm(before))
         kept, made = kept * math.sqrt(1.0 + more / size), made * math.sqrt(1.0 + size / more)
-    # not through the product of the columns: that loses half of the digits of a thin ellipsoid
+    # The SVD, not the eigenvalues of the Gram matrix, which would lose half of the digits.
     left, values, _ = np.linalg.svd(np.hstack([kept, made]), full_matrices=False)
     return left[:, :MOST] * values[:MOST], rest + float(np.linalg.norm(values[MOST:]))
 
 
 def _each(run: Trajectory, values: Array) -> Array:
-    """Return one value for every mean, one for every variance and one for the bias, as a vector."""
+    """Return a vector with the first of three `values` for every mean of the weights, the second
+    for every variance, and the third for the bias.
+    """
     return np.repeat(values, [run.weight_means[0].size, run.weight_spreads[0].size, 1])
 
 
 def _units(run: Trajectory) -> Array:
-    r"""Return the scales of errors of every step: $|\beta|$, $2|\beta|\sqrt v$, bias and logits."""
-    norm = np.sqrt(run.scaled_q)  # q v would underflow, its root does not
+    r"""Return the scales of the errors of m, v and B, one row per step: $|\beta|$,
+    $2|\beta|\sqrt v$, and |B| plus the standard deviation of the logits.
+    """
+    norm = np.sqrt(run.scaled_q)  # the product q v may underflow, this does not
     logits = np.abs(run.scaled("bias")) + np.sqrt(run.scaled("logit_variances").max(axis=1))
     return np.column_stack([norm, 2.0 * norm * np.sqrt(run.scaled("v")), logits])
 
@@ -190,14 +202,14 @@ def _largest(run: Trajectory, t: int, units: Array, columns: Array) -> float:
 
 
 def _shifted(law: Any, step: Array) -> Any:
-    """Return a law of the weights moved by a vector."""
+    """Return a law of the weights with the vector `step` added to its means and variances."""
     by_mean, by_variance = np.split(step[:-1], [law.mean.size])
     return type(law)(law.mean + by_mean, law.variance + by_variance.reshape(law.variance.shape))
 
 
 class _Step:
-    """A step at its solution as a map of errors: of the model before it, measured in `units`, and
-    of its own unknowns.
+    """Derivatives of a step at its solution: how errors of the old model, in `units`, and of the
+    unknowns of the step change the new model.
     """
 
     def __init__(
@@ -215,7 +227,7 @@ class _Step:
         unit_of_unknowns(step, at, self.scale)
 
     def mapped(self, columns: Array) -> Array:
-        """Return errors of the model before the step, propagated through the step."""
+        """Return the error directions `columns` of the old model, propagated through the step."""
         if columns.shape[1] == 0:
             return columns
         matrix = self.step.system[:, 1:] * self.scale
@@ -226,7 +238,9 @@ class _Step:
         return np.array([self._moved(*pair) for pair in pairs]).T
 
     def made(self, own: float) -> Array:
-        """Return the errors that correspond to a relative accuracy of the step (`newton_step`)."""
+        """Return the error directions of a step of relative accuracy `own`, one per unknown;
+        `newton_step` defines the accuracy.
+        """
         x, fields, roots, *_ = self.step
         logits = self.scale[BIAS] - abs(x[BIAS] + self.at.gamma * self.at.bias)
         errors = np.full(x.size, own)
@@ -239,7 +253,7 @@ class _Step:
         return np.array([self._moved(nothing, move) for move in np.diag(errors) if move.any()]).T
 
     def _slopes(self) -> Array:
-        r"""$F_\theta$: derivatives of the equations in the model before the step."""
+        r"""Return $F_\theta$, the derivatives of the equations in the old model."""
         out, size = reversed_for(self.old, self.equations.groups), self.step.x.size
         pulls, rows = pulls_for(self.equations.groups, size), []
         for adjoint, pull in zip(np.eye(size), pulls, strict=True):
@@ -249,8 +263,8 @@ class _Step:
         return np.array(rows)
 
     def _moved(self, direction: Array, move: Array) -> Array:
-        """Return how the model after the step moves along a direction of the one before it and of
-        the unknowns.
+        """Return the derivative of the new model when the old one changes along `direction` and the
+        unknowns along `move`.
         """
         size = max(np.abs(direction / self.units).max(), np.abs(move / self.scale).max())
         if size == 0.0:

@@ -1,4 +1,4 @@
-r"""The limit no method can beat: the Bayes-optimal error with the direction v unknown.
+r"""The Bayes-optimal error with the direction v unknown: a lower bound for every method.
 
 With known $\rho$ and $\Delta$, the posterior of v given $\alpha_L$ labelled samples and unlabelled
 batches $(\alpha_t, \rho_t, \Delta_t)$ has the squared cosine M with the truth that solves
@@ -7,14 +7,14 @@ $$\frac{M}{1-M} = \kappa(M), \qquad
   \kappa(M) = \frac{\alpha_L}{\Delta_L} + \sum_t \frac{\alpha_t}{\Delta_t}
   M_s\!\left(\frac{M}{\Delta_t}; \rho_t\right),$$
 
-where $M_s(y; \rho) = E[s \tanh(s y + \sqrt y g + \frac12\log\frac{\rho}{1-\rho})]$, the expected
-squared posterior mean of a hidden label s = ±1 at signal-to-noise ratio y, is what an unlabelled
-sample is worth in labelled ones. Every distinct sample counts once; at step t the batches up to t
-count. No recipe can have a lower error, so this is the reference line of every error plot.
+where $M_s(y; \rho) = E[s \tanh(s y + \sqrt y g + \frac12\log\frac{\rho}{1-\rho})]$ is the expected
+squared posterior mean of a hidden label s = ±1 at signal-to-noise ratio y. An unlabelled sample is
+worth $M_s$ labelled ones. Every distinct sample counts once; at step t the batches up to t count.
+No recipe can have a lower error, so this is the reference line of every error plot.
 
-Where given labels are wrong with known probabilities, a labelled sample is an unlabelled one whose
-label is positive with the probability that its given label leaves: samples of either given label
-are a batch with a proportion of its own.
+If given labels are wrong with known probabilities, a labelled sample counts as an unlabelled one
+whose class has the posterior probability given its label. The samples with either given label thus
+form a batch with a proportion $\rho_t$ of its own.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _SETTLED = 1e-14
 
 @dataclass(frozen=True)
 class BayesLimits:
-    """Lowest errors on the test mixture, and the squared cosines M they are made of.
+    """Lowest possible errors on the test mixture, and the squared cosines M they follow from.
 
     Attributes:
-        semi_supervised: from the labelled samples and the unlabelled batches.
-        all_labeled: if every sample were labelled, with the label noise of the labelled ones.
-        labeled_only: from the labelled samples alone.
+        semi_supervised: error from the labelled samples and the unlabelled batches.
+        all_labeled: error if every sample were labelled, with the label noise of the labelled ones.
+        labeled_only: error from the labelled samples alone.
         overlap_semi_supervised, overlap_all_labeled, overlap_labeled_only: M of each.
     """
 
@@ -70,7 +70,7 @@ class BayesLimits:
 
 
 def bayes_error(problem: Problem, upto: int | None = None) -> BayesLimits:
-    """Return the three limits of a problem.
+    """Return the Bayes-optimal errors of a problem with three sets of labels.
 
     Arguments:
         upto: count only the batches of steps 1..`upto`; default: all.
@@ -104,9 +104,10 @@ def bayes_path(problem: Problem) -> Array:
 
 
 def best_linear_error(problem: Problem) -> float:
-    """Return the error of the best linear rule on the test mixture of a problem with clusters, if
-    everything is known. The Bayes limit would depend on how unknown means and covariances are
-    distributed; this does not.
+    """Return the error of the best linear rule on the test mixture of a problem with clusters; its
+    means and covariances are assumed known.
+
+    (The Bayes error with unknown parameters would depend on a prior over means and covariances.)
 
     >>> from selftrain import Clusters
     >>> clusters = Clusters(mean=[1.0, 0.0], covariance=[1.0, 4.0])
@@ -119,7 +120,7 @@ def best_linear_error(problem: Problem) -> float:
         return 0.0
     if clusters.classes == 2:
         return clusters.best_rule(rho).error
-    # log posterior probabilities are linear scores: the classes have one covariance
+    # The classes have one covariance, so the log posterior probabilities are linear scores.
     modes = clusters.class_modes
     alive = modes.variances > 0
     gram = (modes.means[alive].T / modes.variances[alive]) @ modes.means[alive]
@@ -139,9 +140,9 @@ def _optimal_error(log_odds: Array, test: Mixture) -> Array:
 def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
     r"""Return $M_s(y; \rho)$ and its derivative in y.
 
-    On the posterior the mean of $s\tanh$ is that of $\tanh^2$, a sum without cancellation, and the
-    derivative is $E[\mathrm{sech}^4]$. The trapezoidal rule of step h errs by $e^{-2\pi^2/h^2}$
-    from the Gaussian and by $e^{d^2/2 - 2\pi d/h}$ from the poles of tanh at distance $d =
+    $E[s\tanh] = E[\tanh^2]$, whose terms do not cancel, and the derivative is
+    $E[\mathrm{sech}^4]$. The trapezoidal rule of step h has an error of $e^{-2\pi^2/h^2}$ from the
+    Gaussian, and of $e^{d^2/2 - 2\pi d/h}$ from the poles of tanh at distance $d =
     \pi/(2\sqrt y)$.
 
     >>> value, slope = label_overlap(np.array([0.0, 1e6]), 0.2)
@@ -149,8 +150,7 @@ def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
     [0.36, 1.0]
     """
     digits = -math.log(_TOLERANCE)
-    # beyond this signal every tanh^2 under the Gaussian is 1, so the rule need not grow with the
-    # signal
+    # At larger signals tanh^2 is 1 wherever the Gaussian has mass: the rule need not grow further.
     reach = math.sqrt(2 * digits)
     clear = 0.25 * (reach + math.sqrt(reach**2 + 2 * digits + 4 * abs(float(logit(rho))))) ** 2
     snr = np.minimum(np.asarray(snr, dtype=float), clear)
@@ -170,10 +170,13 @@ def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
 
 
 def _labeled(rows: Array, wrong: Array) -> Array:
-    """Split batches by their given labels: the posterior of the class is the new proportion.
+    """Return labelled batches split by their given labels; rho becomes the posterior probability of
+    the positive class given the label.
 
-    Rows are (step, worth, rho, delta); where no label is wrong a class is known, and one is said
-    to be positive.
+    Arguments:
+        rows: step, worth (samples per feature over delta), rho and delta of every batch (columns).
+        wrong: proportions of wrong labels in the negative and the positive class. If both are zero,
+            batches are not split: rho = 1 stands for "the class is known".
     """
     step, worth, rho, delta = rows
     if not wrong.any():
@@ -187,7 +190,9 @@ def _labeled(rows: Array, wrong: Array) -> Array:
 
 
 class _Batches:
-    """The samples of a problem, equal ones merged, counted up to each of several steps."""
+    """The samples of a problem used up to each of the steps in `upto`; batches with the same rho
+    and delta are merged.
+    """
 
     def __init__(self, problem: Problem, upto: NDArray[np.int_], all_labeled: bool = False) -> None:
         problem.needs_sphere("the Bayes limit with an unknown direction")
@@ -203,7 +208,7 @@ class _Batches:
         total = np.append(0.0, np.cumsum(np.where(known, worth, 0.0)))
         self.least = total[np.searchsorted(step, upto, side="right")]
         step, self.worth, rhos, deltas = (x[~known] for x in (step, worth, rhos, deltas))
-        # what the labels alone say of the samples of step 0
+        # kappa without the features of the samples: a lower bound, from the labels of step 0 alone
         self.floor = self.least + self.worth[step == 0] @ (2.0 * rhos[step == 0] - 1.0) ** 2
         kinds, kind = np.unique(np.stack([rhos, deltas], axis=1), axis=0, return_inverse=True)
         self.kinds = [Mixture(float(rho), float(delta)) for rho, delta in kinds]
@@ -212,9 +217,8 @@ class _Batches:
         self.series = self._series() if len(self.kinds) > 1 and upto.size > 1 else None
 
     def _series(self) -> tuple[Array, Array] | None:
-        r"""Return the ends of an interval of $\log(M/(1-M))$ and there $\kappa$ of every step as a
-        Chebyshev series, a column each: a step adds its batch to the one before. None if they do
-        not converge.
+        r"""Return the ends of an interval of $\log(M/(1-M))$, and on it $\kappa$ of every step as a
+        Chebyshev series (one column per step); None if the series do not converge.
         """
         ends = np.log([float(self.floor.min()), float(self.most.max())])
         for size in (24, 48, 96, 192):
@@ -229,7 +233,7 @@ class _Batches:
         return None
 
     def kappa(self, log_odds: Array) -> tuple[Array, Array]:
-        r"""$\kappa$ and its derivative in $\log(M/(1-M))$, at one M for each of the steps."""
+        r"""Return $\kappa$ and its derivative in $\log(M/(1-M))$, at one M for each step."""
         if self.series is not None:
             (low, high), terms = self.series
             half = 0.5 * (high - low)
@@ -252,8 +256,9 @@ class _Batches:
         r"""Return the root of $\omega - \log\kappa(M)$ in $\omega = \log(M/(1-M))$, one for each of
         the steps.
 
-        It is bracketed by what labels alone say ($M_s = 0$) and by all labels known ($M_s = 1$),
-        and unique because $M_s(y)/y$ decreases. Newton's method stays inside the bracket.
+        The root is bracketed by the values of $\kappa$ without unlabelled samples ($M_s = 0$) and
+        with all labels known ($M_s = 1$), and is unique because $M_s(y)/y$ decreases. Newton's
+        method stays inside the bracket.
         """
         low, high = np.log(self.floor), np.log(self.most)
         root: Array = high.copy()

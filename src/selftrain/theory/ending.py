@@ -1,4 +1,4 @@
-"""How a step can end: one enumeration for every engine, with the error and sentence of failures."""
+"""How a step can end: one enumeration for all engines, with the errors and messages of failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import (
 
 
 class Ending(IntEnum):
-    """The ways a step can end. Compiled code returns them too."""
+    """The ways a step can end. Compiled code returns them as integers."""
 
     SOLVED = 0
     COLLAPSED = 1
@@ -34,14 +34,14 @@ class Ending(IntEnum):
         threshold: float | None = None,
         hint: str = "",
     ) -> StageError:
-        """Return the typed error of a step that failed.
+        """Return the exception of a step that failed.
 
         Arguments:
             step: index t.
             state: the last state, by name.
             residual: relative size of the last Newton step.
-            threshold: the threshold that selects nothing, named in the sentence.
-            hint: what to try, added to the sentence.
+            threshold: the threshold that selects no sample, for the message of EMPTY.
+            hint: what to try, appended to the message.
         """
         kind, sentence = _ERRORS[self]
         named = "" if threshold is None else f"{threshold:g} "
@@ -55,4 +55,4 @@ _ERRORS: dict[Ending, tuple[type[StageError], str]] = {
     Ending.OVERFLOW: (StateOverflow, "the norm of the weights overflows"),
     Ending.UNCONFIRMED: (ConvergenceError, "no solution was confirmed on the refined rule"),
 }
-"""The error of every ending that is neither a solution nor a collapse, and its sentence."""
+"""The exception and message of every ending that is neither a solution nor a collapse."""

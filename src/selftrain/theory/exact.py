@@ -1,7 +1,8 @@
-"""The exact engine: every sample is used once, two classes; step after step by quadrature.
+"""The exact engine, for two classes and samples that are used once: one step after the other, with
+averages by quadrature.
 
-Where losses and covariances allow, `step.march` solves the run in compiled code. Other steps, and
-those that do not converge there, are solved by `step.robust`.
+`step.march` solves the run in compiled code if it supports the losses and covariances. Other steps,
+and those that do not converge there, are solved by `step.robust`.
 """
 
 from __future__ import annotations
@@ -50,9 +51,7 @@ from .tolerances import (
 from .trajectory import Trajectory
 
 MARCHED = 200_000
-"""Modes times steps of compiled code between two reports of progress; a step by itself counts as 20
-modes.
-"""
+"""Work of compiled code between two reports of progress: steps times (modes + 20)."""
 
 
 def solve_exact(
@@ -63,7 +62,7 @@ def solve_exact(
     warm_start: Trajectory | None = None,
     progress: ProgressOption = None,
 ) -> Trajectory:
-    """Solve a problem in which every sample is used once; arguments as of `solve`."""
+    """Solve a problem in which every sample is used once; arguments as for `solve`."""
     if recipe.lambda_l == 0 and math.isinf(problem.sample_clusters[0].separation):
         accepted = "must be > 0: the means differ in a direction in which the noise has no variance"
         raise InvalidInput("lambda_l", recipe.lambda_l, accepted)
@@ -79,14 +78,14 @@ def solve_exact(
 
 
 class Run:
-    """A run while it is solved.
+    """A run while it is being solved.
 
     Attributes:
-        table: what is stored of every step; step t, and the weights it starts from, are in units of
+        table: results of every step; step t, and the weights it starts from, are in units of
             $2^{-e_t}$ with `exponents` $e_t$ (`theory.fading`).
-        near: unknowns of a similar run with their gamma, NaN where there is none.
-        since: the first step whose unknowns are in the units of the weights.
-        done: steps solved so far.
+        near: unknowns of a similar run (`warm`) and their gamma, one row per step; NaN if unknown.
+        since: the first step that has the units of the current one: predictions use no earlier one.
+        done: number of steps solved so far.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class Run:
         self.failure: StageError | None = None
 
     def _begin_near(self, warm: Trajectory) -> None:
-        """Take the unknowns of a similar run, up to the first step whose weights have faded."""
+        """Set `near` from a similar run, up to the first step whose weights were rescaled."""
         good = warm.good_steps
         if warm.fading is not None:
             good = min(good, int(np.argmax(warm.fading.exponents > 0)))
@@ -125,7 +124,7 @@ class Run:
             self.near[:good, :-1], self.near[:good, -1] = warm.unknowns[:good], warm.gammas[:good]
 
     def solve(self, bar: Progress) -> None:
-        """Fill the table."""
+        """Solve all steps and fill the table; a collapse ends it early, a failure raises."""
         t, exponent = 0, self.exponent
         finest = exponent + LEVELS * REFINED
         while t <= self.problem.steps:
@@ -159,8 +158,8 @@ class Run:
             bar.reach(t)
 
     def _march(self, t: int, exponent: float, samples: Noise) -> tuple[int, Ending]:
-        """Solve steps from t on in compiled code; return the first step that failed, and how it
-        ended.
+        """Solve steps from t on in compiled code; return the first step that is not solved, and how
+        it ended.
         """
         piece = 1 + MARCHED // (20 + samples.mean.shape[1])
         demands = Demands(
@@ -174,8 +173,9 @@ class Run:
         return done, Ending(ending)
 
     def _before(self, t: int) -> tuple[Any, float]:
-        """Weights and bias that step t starts from, in range; no weights if nothing but the bias is
-        left. Raises if they overflow or underflow.
+        """Return the weights and the bias that step t starts from, rescaled if they would underflow
+        (`theory.fading`); None for the weights if they are negligible beside the bias. Raise if
+        they overflow or underflow.
         """
         mean, spread = self.table.means[t], self.table.spreads[t]
         law: Any = self.space.law(mean, spread)
@@ -195,12 +195,12 @@ class Run:
             raise self._error(t, ending)
         self.exponents[t:] += power
         self.since = t
-        self.near[:] = np.nan  # the similar run is in other units
+        self.near[:] = np.nan  # the similar run has other units
         return self.space.law(mean * 2.0**power, spread * 4.0**power), bias * 2.0**power
 
     def _guess(self, t: int, labels: Labelling) -> Array | None:
         """Return the unknowns of step t, predicted from the steps before and from a similar run;
-        None if there are neither.
+        None if there is neither.
         """
         unknowns, near = self.table.unknowns, self.near
         known = steps_alike(t, self.since, labels.gamma, unknowns, near)
@@ -211,7 +211,7 @@ class Run:
         return x
 
     def _store(self, t: int, equations: StepEquations, solution: Solution, bias: float) -> None:
-        """Enter the solution of step t; `bias` is the old one."""
+        """Write the solution of step t to the table; `bias` is that of step t - 1."""
         table, x, gamma = self.table, solution.x.copy(), equations.labels.gamma
         if self.inputs.balanced[t] and bias == 0.0:
             x[BIAS] = 0.0
@@ -223,8 +223,8 @@ class Run:
         table.counts[t] = solution.evaluations, solution.nodes, start
 
     def _error(self, t: int, ending: Ending) -> StageError:
-        """Return the error of a run that `ending` ends before step t, with the state of the last
-        step.
+        """Return the exception for step t that failed with `ending`; it has the state of step
+        t - 1.
         """
         threshold = None
         if ending == Ending.EMPTY:
@@ -238,7 +238,7 @@ class Run:
         return ending.error(t, state, threshold=threshold)
 
     def _columns(self) -> dict[str, Array]:
-        """Every quantity over the steps, in the units of each."""
+        """Return the quantities of a `Trajectory` over the steps, in the units of each."""
         good, table, size = slice(self.done), self.table, self.problem.steps + 1
         m, v, off_best, variances = (
             np.full(shape, np.nan) for shape in (size, size, size, (size, 2))

@@ -1,22 +1,23 @@
-r"""The limit $T \to \infty$ of a run whose weights fade. How `solve` continues where they underflow
-is in `fading`.
+r"""The limit $T \to \infty$ of a run whose weights tend to zero. (`fading` is how `solve` continues
+when they underflow.)
 
-A ridge shrinks the weights by a factor per step; below one sample per feature ($\alpha_U P_{sel} <
-1$) by a factor that stays away from one however small the ridge, because a batch says nothing about
-the directions it does not span. With balanced classes the bias is zero, and the direction has a
-limit of its own:
+The ridge multiplies the weights by a factor < 1 in every step. With less than one sample per
+feature ($\alpha_U P_{sel} < 1$) this factor does not tend to 1 for small ridges, because a batch
+contains no information on the directions it does not span. With balanced classes the bias is zero,
+and the direction of the weights has a limit:
 
 As $q \to 0$ every logit is small, $\sigma(x) = 1/2 + x/4 + O(x^3)$, so the logistic loss to a soft
-label $\sigma(\gamma\tilde h)$ is $(x - \gamma\tilde h)^2/8$ and a constant, up to a relative
+label $\sigma(\gamma\tilde h)$ is $(x - \gamma\tilde h)^2/8$ plus a constant, up to a relative
 $O(q)$. The step is then the step of the squared loss at ridge $4\lambda_U$ with $\chi =
 4\chi_{squared}$. That step is homogeneous: weights twice as large lead to weights twice as large
-(the selection compares $|\tilde h|$ with $\Gamma\sqrt{q'}$), so it is a map of the direction $\mu =
-m/\sqrt q$ alone and a factor for the norm. Without selection the map is that of
-`squared_closed_form`: $v/m^2$ goes to the fixed ratio $a/(g^2 - b)$, or grows without bound if $b
-\ge g^2$. It does not depend on the start: the limit forgets the labelled samples.
+(the selection compares $|\tilde h|$ with $\Gamma\sqrt{q'}$). So it maps the direction $\mu =
+m/\sqrt q$, independently of the norm, and multiplies the norm by a factor. Without selection the
+map is that of `squared_closed_form`: $v/m^2$ tends to the ratio $a/(g^2 - b)$, or grows without
+bound if $b \ge g^2$. The limit does not depend on the initial weights, and so not on the labelled
+samples.
 
-For imbalanced classes there is no such limit: the bias is not regularised and outlives the weights,
-and every sample falls into one class.
+For imbalanced classes there is no such limit: the bias is not regularised, does not shrink with the
+weights, and finally all samples are assigned to one class.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ from .tolerances import confirmable, exponent_of
 __all__ = ["FadedState", "faded_limit"]
 
 TIGHT = 1e-12
-"""Tolerance of a step of the map of directions, whose fixed point is sought to rounding."""
+"""Tolerance of one step, small because the fixed point is computed to rounding accuracy."""
 
 
 @dataclass(frozen=True)
 class FadedState:
-    r"""A model whose weights are all but zero: what does not depend on their size.
+    r"""The limit of a model whose weights tend to zero: quantities that do not depend on the norm.
 
     Attributes:
         error: generalisation error on the test mixture of the problem.
         one_minus_cosine: $1 - m/\sqrt q$.
-        chi: $\chi$ of the step.
-        kept: the factor by which the norm changed in the step, $\sqrt{q/q'}$.
+        chi: $\chi$ of a step.
+        kept: the factor of the norm in a step, $\sqrt{q/q'}$.
     """
 
     error: float
@@ -62,17 +63,16 @@ class FadedState:
 
     @property
     def cosine(self) -> float:
-        r"""$m/\sqrt q$."""
+        r"""The cosine $m/\sqrt q$."""
         return 1.0 - self.one_minus_cosine
 
 
 def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
-    r"""Return the limit $T \to \infty$ of a run of balanced classes at the hyperparameters of its
-    last step.
+    r"""Return the limit $T \to \infty$ of a run with balanced classes, all further steps having the
+    batch size, mixture and hyperparameters of the last one.
 
     Arguments:
-        problem: balanced classes in the batches, logistic or squared loss; its last batch is
-            repeated for ever.
+        problem: balanced classes in the batches, logistic or squared loss.
         recipe: soft labels without annealing.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=0.25, rho=0.5, delta=0.75**2, steps=1)
@@ -88,7 +88,7 @@ def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
         return step(cosine).cosine - cosine
 
     low, high = 1e-9, 1.0 - 1e-15
-    if change(low) <= 0.0:  # v shrinks more slowly than m^2: the direction is lost
+    if change(low) <= 0.0:  # v shrinks more slowly than m^2: the cosine tends to zero
         fixed = 0.0
     elif change(high) >= 0.0:
         fixed = high
@@ -101,7 +101,7 @@ def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
 
 
 class _Direction(NamedTuple):
-    """Weights without their norm: the cosine, and what the step to them was."""
+    """The direction of the weights after a step: their cosine, and chi and norm factor of it."""
 
     cosine: float
     chi: float
@@ -109,7 +109,7 @@ class _Direction(NamedTuple):
 
 
 class _Step:
-    """One step of weights that are all but zero, as a map of their direction."""
+    """One step in the limit of small weights, as a map of their cosine."""
 
     def __init__(self, problem: Problem, recipe: Recipe, t: int):
         problem.needs_fresh_batches("the limit of faded weights")
@@ -132,7 +132,9 @@ class _Step:
         self.inputs = StepInputs(squared, small)
 
     def __call__(self, cosine: float, misalignment: float | None = None) -> _Direction:
-        """The direction after the step; `misalignment` is 1 - cosine^2, if it is known better."""
+        """Return the direction after a step from `cosine`; `misalignment` is 1 - cosine^2, to be
+        given if it is known more accurately than by the difference.
+        """
         off = (1.0 - cosine) * (1.0 + cosine) if misalignment is None else misalignment
         old = self.inputs.space.law(np.array([cosine]), np.array([off]))
         equations = self.inputs.equations(1, old, 0.0)

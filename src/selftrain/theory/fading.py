@@ -1,12 +1,12 @@
-r"""Weights that fade below the range of floating-point numbers: their scale is carried apart.
+r"""Fading weights, which would underflow: their scale is stored separately, as a power of two.
 
 With soft labels and all logits small, $f = \partial_2 l$ is linear in the old and the new logits,
 up to a relative $O(q)$ (for the squared loss exactly). A step is then a homogeneous map: weights
 and bias that are twice as large lead to ones that are twice as large, since the selection compares
 $|\tilde h|$ with $\Gamma\sqrt{q'}$. So a state that is about to underflow is multiplied by a power
-of two, and the run continues; the exponent is carried along. Error, cosine and everything else that
-does not depend on the scale follow from the multiplied state; q, m, ... are multiplied back, and
-underflow where they must.
+of two, whose exponent is stored, and the run continues. Error, cosine and everything else that does
+not depend on the scale follow from the multiplied state; q, m, ... are converted back and may
+underflow.
 
 All quantities of step t, the state it starts from included, are in units of $2^{-e_t}$, with $e_t$
 the exponent of the step.
@@ -37,15 +37,15 @@ DEGREES = {
     "logit_variances": 2,
     "off_best": 2,
 }
-"""How quantities grow with the scale of the weights; those that are not listed do not."""
+"""The power of the scale of the weights to which each quantity is proportional; 0 if not listed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fading:
-    """What a run with faded weights has besides its quantities.
+    """The scales of a run whose weights would underflow.
 
     Attributes:
-        exponents: $e_t$ of every step, 0 up to the first that would underflow.
+        exponents: $e_t$ of every step, 0 before the first that would underflow.
         scaled: the quantities of `DEGREES` in units of $2^{-e_t}$, by name.
     """
 
@@ -54,8 +54,8 @@ class Fading:
 
 
 def is_homogeneous(problem: Problem, recipe: Recipe) -> bool:
-    """Return whether steps from small weights are homogeneous: soft labels, a loss known to be
-    linear there.
+    """Return whether steps with small weights are homogeneous: soft labels, and the logistic or the
+    squared loss, whose derivative is linear in small logits.
     """
     if problem.steps == 0 or type(recipe.label_function) is not SoftLabels:
         return False
@@ -64,8 +64,11 @@ def is_homogeneous(problem: Problem, recipe: Recipe) -> bool:
 
 
 def shift(norm: float, exponent: int) -> int:
-    """Return the power of two that brings a norm back into range; 0: it is in range, or lost its
-    digits.
+    """Return the exponent of the power of two that brings a norm back into range; 0 if it is in
+    range, or so small that it has lost digits already.
+
+    Arguments:
+        exponent: the exponent so far; if positive, a norm that has grown again is scaled back.
     """
     if UNDERFLOWN < norm <= SMALLEST:
         return round(math.log2(FADED_UNIT / norm))
@@ -75,6 +78,6 @@ def shift(norm: float, exponent: int) -> int:
 
 
 def unscaled(name: str, values: Array, exponents: NDArray[np.int64]) -> Array:
-    """Return a quantity in its own units; it underflows where it must."""
+    """Convert a quantity from the units of each step to those of step 0; it may underflow."""
     power = -DEGREES.get(name, 0) * exponents
     return np.ldexp(values, power if values.ndim == 1 else power[:, None])

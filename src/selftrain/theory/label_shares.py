@@ -1,5 +1,5 @@
 """The class proportions among the labels of a run of two classes in which every sample is used
-once: averages of the label over the Gaussian logits of its teacher.
+once: averages of the label over the Gaussian logits of the previous model.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from .trajectory import Trajectory
 
 REACH = 9.0
-"""Standard deviations beyond which a Gaussian has no mass."""
+"""Standard deviations at which integrals over a Gaussian are cut off."""
 
 SCALES = 2.0 ** np.arange(-1, 6)
-"""Where a soft label bends, in units of one over its sharpness."""
+"""Logits, in units of one over the sharpness, at which the integral over a soft label is split."""
 
 NODES = 20
-"""Of a panel between two bends: exact to rounding for a soft label."""
+"""Gauss-Legendre nodes between two such logits: exact to rounding for a soft label."""
 
 
 def label_shares(run: Trajectory) -> Array:
-    """Return the proportions of the negative and the positive class among the given labels
-    (t = 0), then among the pseudo-labels of each step; NaN for soft labels of the squared loss,
-    which are no proportions.
+    """Return the proportions of the negative and the positive class among the given labels (row
+    t = 0) and among the selected pseudo-labels of each step; NaN for soft labels of the squared
+    loss, which are not probabilities.
     """
     problem, positive = run.problem, np.full(run.steps + 1, np.nan)
     wrong, rho = problem.wrong_labels, problem.rho
@@ -41,7 +41,7 @@ def label_shares(run: Trajectory) -> Array:
 
 
 def _positive(run: Trajectory, t: int) -> float:
-    """Return the proportion of the positive class among the labels of step t."""
+    """Return the proportion of the positive class among the selected labels of step t."""
     loss, labeler = run.problem.loss_at(t), run.recipe.label_function
     values = run.recipe.at_steps(run.steps)
     sharpness, limit = float(values.sharpness[t - 1]), float(run.scaled_thresholds[t - 1])

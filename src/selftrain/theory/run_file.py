@@ -1,7 +1,7 @@
-"""Runs in files: what `Trajectory.save` writes and `Trajectory.load` reads.
+"""The netCDF files of runs that `Trajectory.save` writes and `Trajectory.load` reads.
 
-A file has every quantity over the steps, how they were found, and what the run needs beyond them:
-conjugates and laws of the weights, and the units of weights that have faded (`fading`).
+A file has all quantities over the steps, the statistics of the solver, and what a run needs to
+compute its laws: the conjugates, the law of the weights, and the scales of `fading`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ EXACT = {
     "weight_means": ("t", "mode"),
     "weight_spreads": ("t", "mode", "other"),
 }
-"""What a file has of the steps of the exact engine, with its dimensions."""
+"""Arrays of a run of the exact engine besides its tables, with their dimensions."""
 
 COUNTED: dict[str, type] = {"evaluations": int, "nodes": int, "accuracy": float}
-"""Arrays of `SolverStats`."""
+"""Arrays of `SolverStats` and their types."""
 
 TESTED = {"logit_variances": ("t", "class"), "off_best": ("t",)}
-"""What the test samples see of the weights."""
+"""Arrays of every run of two classes: the weights as projected on the test clusters."""
 
 SCORED = {
     "q_matrix": ("t", "score", "other_score"),
@@ -49,13 +49,13 @@ SCORED = {
     "overlaps": ("t", "step"),
     **dict.fromkeys(("chi", "kept_loss", "error_accuracy"), ("t",)),
 }
-"""What a file has of a run of K classes besides its tables, with its dimensions."""
+"""Arrays of a run of K classes besides its tables, with their dimensions."""
 
 TABLES_OF_SCORES = (
     "m", "bias", "label_shares", "fraction_selected", "pseudo_label_accuracy",
     "selected_label_accuracy", "train_loss",
 )  # fmt: skip
-"""What is read back from the tables of such a run; the rest follows."""
+"""Quantities that are read from the tables of a run of K classes; the others follow from them."""
 
 
 def save(run: SolvedRun, path: str | Path) -> Path:
@@ -67,7 +67,7 @@ def save(run: SolvedRun, path: str | Path) -> Path:
 
 
 def as_dataset(run: SolvedRun) -> xr.Dataset:
-    """Return all that a file has of a run."""
+    """Return the content of the file of a run."""
     stats = run.stats
     data = run.to_xarray()
     for name, kind in COUNTED.items():
@@ -90,20 +90,23 @@ def as_dataset(run: SolvedRun) -> xr.Dataset:
 
 
 class Kinds(NamedTuple):
-    """The results of two classes and of more."""
+    """The result types to create: `two` for two classes, `more` for K.
+
+    (Passed as an argument, because importing them here would be circular.)
+    """
 
     two: type[Trajectory]
     more: type[ClassTrajectory]
 
 
 def load(kinds: Kinds, path: str | Path) -> Any:
-    """Read what `save` wrote."""
+    """Read a run that `save` wrote."""
     with stored(path, "Trajectory") as data:
         return from_dataset(kinds, data)
 
 
 def from_dataset(kinds: Kinds, data: xr.Dataset) -> Any:
-    """Return the run of a dataset that `as_dataset` made."""
+    """Return the run in a dataset made by `as_dataset`."""
     problem, solver = Problem.from_json(data.attrs["problem"]), json.loads(data.attrs["solver"])
     recipe = Recipe.from_json(data.attrs["recipe"])
     scored = problem.classes > 2

@@ -1,8 +1,9 @@
 r"""`solve`: the large-system limit of iterative self-training, for any problem and recipe, and of
 any other training protocol.
 
-Here one of two engines is chosen: `exact` where every sample is used once, `causal` where samples
-are reused, after the steps before that, and for K classes and protocols.
+It selects one of two engines. `exact` solves problems of two classes in which every sample is used
+once. `causal` solves problems with data reuse (from the first reuse on; `exact` solves the steps
+before it), K > 2 classes, and protocols.
 """
 
 from __future__ import annotations
@@ -62,23 +63,24 @@ def solve(
         problem: data and loss; or a `Protocol`, groups of samples and fits to them.
         recipe: hyperparameters; none for a protocol, which has its own.
         tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3; default:
-            1e-10. Where rounding or a kinked loss forbids it, a step is accepted up to 1e-8;
-            `stats.accuracy` reports what was reached. With data reuse (`Problem(batches=...,
-            keep_labeled=...)`) averages are over quasi-Monte Carlo samples: from 1e-7 on; default:
-            1e-5, or 1e-4 where hard labels or a threshold jump, for general covariances and for 3
-            or 4 classes, 1e-3 for more classes; accepted up to ten times that where replicates of
-            more than 131,072 points would be needed (`stats.accuracy` reports it). Squared loss
-            without jumps stays exact.
+            1e-10. If rounding or a kinked loss prevents it, a step is accepted up to 1e-8;
+            `stats.accuracy` reports the accuracy reached. With data reuse (`Problem(batches=...,
+            keep_labeled=...)`) averages are over quasi-Monte Carlo samples, and the smallest
+            tolerance is 1e-7. Its default is then 1e-5; 1e-4 with hard labels or a threshold, for
+            general covariances, and for 3 or 4 classes; 1e-3 for more classes. A step is accepted
+            up to ten times that if more than 131,072 points per replicate would be needed. The
+            squared loss with soft labels and no threshold stays exact.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure,
             with NaN after it and the error in `failure`.
-        warm_start: the run of a similar problem and recipe, of as many steps, from which this one
-            is found in fewer evaluations. It changes the result within the tolerance only.
+        warm_start: the run of a similar problem and recipe with the same number of steps, from
+            which this one needs fewer evaluations. It changes the result within the tolerance only.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     Returns:
         A `Trajectory` over t = 0..steps; for more than two classes, and for a protocol, a
-        `results.ClassTrajectory`. Pseudo-labels that collapse into one class (that lack one of K)
-        end it early: that is an outcome, marked in `collapsed_at`, not a failure.
+        `results.ClassTrajectory`. A run ends early if the pseudo-labels collapse: all are of one
+        class (with K classes: one class is missing). This is a result, marked in `collapsed_at`,
+        and not a failure.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
@@ -105,7 +107,7 @@ def solve(
 
 
 def checked_tolerance(tolerance: Any) -> float:
-    """Return a tolerance the engines can work with."""
+    """Return a validated tolerance."""
     least, most = TOLERANCES
     accepted = "must be between 1e-13 and 1e-3"
     return number("tolerance", tolerance, lambda value: least <= value <= most, accepted)

@@ -1,7 +1,7 @@
-"""`SolvedRun`: what every result of `solve` has, for two classes and for K.
+"""`SolvedRun`: the base class of all results of `solve`, for two classes and for K.
 
-A result stores its state and says `class_errors` or `confusion`; errors, tables, thinning
-(`ThinnedRun`) and files are written here, once.
+A subclass stores the state and provides `class_errors` and `confusion`; the base class provides
+errors, tables, thinning (`ThinnedRun`) and files.
 """
 
 from __future__ import annotations
@@ -39,26 +39,28 @@ DIMENSIONS = {
     "class_errors": ("true",),
     "label_shares": ("class",),
 }
-"""What the axes after t are, of quantities that have more than one."""
+"""Names of the axes after t, of quantities that have such axes."""
 
 
 class SolvedRun:
     """A solved run; every quantity is an array over the steps t = 0..T.
 
     Attributes:
-        classes: the number K of classes; `proportions`: of the classes of the test mixture.
+        classes: the number K of classes.
+        proportions: class proportions of the test mixture.
         q: squared norm of the weights.
         class_errors: the error within each class of the test mixture, (T+1, K).
-        confusion: P(predicted class | true class) on it, (T+1, K, K), rows by true class.
-        label_shares: proportions of the classes among the pseudo-labels of each step, (T+1, K).
-        stats: how it was obtained.
-        collapsed_at: first step whose labels lack a class, or None; `collapsed_class` is that one.
+        confusion: P(predicted class | true class) on the test mixture, (T+1, K, K), rows by true
+            class.
+        label_shares: class proportions among the pseudo-labels of each step, (T+1, K).
+        stats: statistics of the solver.
+        collapsed_at: first step whose labels lack a class (`collapsed_class`), or None.
         failure: why the run ended early (`on_failure="partial"`), or None.
     """
 
     TABLE: ClassVar[tuple[str, ...]]
     RECORDED: ClassVar[tuple[str, ...]]
-    """Names of the quantities of tables and files, and of all that is recorded of a step."""
+    """Names of the quantities: `TABLE` of those in tables and files, `RECORDED` of all."""
 
     stats: SolverStats
     collapsed_at: int | None
@@ -66,7 +68,7 @@ class SolvedRun:
     problem: Any
     recipe: Any
 
-    if TYPE_CHECKING:  # what a result says itself, as a field or a property
+    if TYPE_CHECKING:  # a subclass provides these, as fields or properties
 
         @property
         def classes(self) -> int: ...
@@ -96,12 +98,12 @@ class SolvedRun:
 
     @property
     def good_steps(self) -> int:
-        """How many steps, counted from 0, have a solved state."""
+        """The number of steps, step 0 included, that have a solved state."""
         return int(np.isfinite(self.q).sum())
 
     @property
     def error(self) -> Array:
-        """P(predicted class is wrong) on the test mixture."""
+        """The probability that the predicted class is wrong, on the test mixture."""
         errors = self.class_errors
         return np.asarray(sum(p * errors[:, k] for k, p in enumerate(self.proportions)))
 
@@ -112,18 +114,18 @@ class SolvedRun:
 
     @property
     def predicted_shares(self) -> Array:
-        """Share of each class among the predictions on the test mixture, (T+1, K)."""
+        """Proportion of each class among the predictions on the test mixture, (T+1, K)."""
         return np.asarray(np.einsum("k,tkc->tc", self.proportions, self.confusion))
 
     @property
     def collapsed_class(self) -> int | None:
-        """The class that the labels of a collapsed run lack."""
+        """The class that is missing among the labels of a collapsed run; None without collapse."""
         if self.collapsed_at is None:
             return None
         return int(np.argmin(self.label_shares[self.collapsed_at]))
 
     def solved_step(self, t: Any) -> int:
-        """Return the index of step t (negative: from the end), if it has a solved state."""
+        """Return the index of step t (negative: from the end); raise if it has no solved state."""
         steps, good = self.steps, self.good_steps
         accepted = f"must be a step from 0 to {steps}, or a negative one from the end"
         index = whole("t", t, lambda n: -steps - 1 <= n <= steps, accepted) % (steps + 1)
@@ -135,11 +137,11 @@ class SolvedRun:
         return index
 
     def summary(self) -> dict[str, Any]:
-        """Return how the run was obtained, as plain values."""
+        """Return statistics of the solver, as plain values."""
         return self.stats.summary()
 
     def every(self, k: int) -> ThinnedRun:
-        """Return steps 0, k, 2k, ... and the last one only: for long runs."""
+        """Return a thinned run with steps 0, k, 2k, ... and the last one only."""
         accepted = "must be a whole number of steps, 1 or more"
         k = int(number("every", k, lambda n: 1 <= n < math.inf and n % 1 == 0, accepted))
         steps = np.unique(np.append(np.arange(0, self.steps + 1, k), self.steps))
@@ -149,15 +151,19 @@ class SolvedRun:
         )  # fmt: skip
 
     def at(self, steps: NDArray[np.int64], names: Sequence[str]) -> dict[str, Array]:
-        """Return quantities at some steps, by name."""
+        """Return the quantities `names` at the given steps, by name."""
         return {name: np.array(getattr(self, name)[steps]) for name in names}
 
     def to_frame(self) -> pd.DataFrame:
-        """All quantities, one row per step, indexed by t; `bias[0]` is the entry of class 0."""
+        """Return all quantities as a DataFrame, one row per step, indexed by t; `bias[0]` is the
+        entry of class 0.
+        """
         return as_frame(self.t, self.at(self.t, self.TABLE))
 
     def to_xarray(self) -> xr.Dataset:
-        """All quantities over named dimensions, with symbols, problem and recipe as attributes."""
+        """Return all quantities over named dimensions, with symbols, problem and recipe as
+        attributes.
+        """
         return as_dataset(self.t, self.at(self.t, self.TABLE), self._attributes())
 
     def _repr_html_(self) -> str:
@@ -166,13 +172,13 @@ class SolvedRun:
         return trajectory_card(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write everything to a netCDF file; `Trajectory.load` gives it back."""
+        """Write the run to a netCDF file, which `Trajectory.load` reads; return its path."""
         from .run_file import save
 
         return save(self, path)
 
     def _attributes(self) -> dict[str, Any]:
-        """Return what a dataset says of the run."""
+        """Return the attributes of the dataset of the run."""
         failure = None if self.failure is None else self.failure.to_dict()
         found = {
             "kind": "selftrain.Trajectory",
@@ -187,17 +193,17 @@ class SolvedRun:
 
 @dataclass(frozen=True, eq=False)
 class ThinnedRun:
-    """Steps 0, k, 2k, ... and the last one of a run; every quantity of a `Trajectory` is an array
-    over them.
+    """A run thinned to steps 0, k, 2k, ... and the last one; quantities are arrays over these.
 
-    Laws, gradients and comparisons need the step before each step: they take a whole `Trajectory`.
+    Laws, gradients and comparisons are not available: they need the step before each step, so a
+    whole `Trajectory`.
 
     Attributes:
         t: the steps.
         values: the quantities by name; each is an attribute too (`thinned.error`).
-        collapsed_at, collapsed_class, failure: as in `Trajectory`, whether that step is among them
-            or not.
-        solver: the summary of all steps.
+        collapsed_at, collapsed_class, failure: as in `Trajectory`; the step may be one that was
+            left out.
+        solver: the solver's summary over all steps.
     """
 
     problem: Problem
@@ -216,7 +222,7 @@ class ThinnedRun:
         return np.asarray(values[name])
 
     def summary(self) -> dict[str, Any]:
-        """Return how the run was solved, over all steps."""
+        """Return statistics of the solver over all steps, as plain values."""
         return dict(self.solver)
 
     @property
@@ -225,18 +231,18 @@ class ThinnedRun:
         return tuple(self.values)
 
     def to_frame(self) -> pd.DataFrame:
-        """All quantities, one row per step, indexed by t."""
+        """Return all quantities as a DataFrame, one row per step, indexed by t."""
         return as_frame(self.t, self.values)
 
     def to_xarray(self) -> xr.Dataset:
-        """All quantities over the dimension t, with symbols."""
+        """Return all quantities over the dimension t, with symbols."""
         parts = {"problem": self.problem, "recipe": self.recipe}
         about = {name: one.to_json() for name, one in parts.items() if one is not None}
         return as_dataset(self.t, self.values, about)
 
 
 def as_frame(t: NDArray[np.int64], quantities: Mapping[str, Array]) -> pd.DataFrame:
-    """Return quantities as a table, one row per step; one column for every entry of an array."""
+    """Return quantities as a DataFrame, one row per step; arrays become one column per entry."""
     import pandas as pd
 
     parts = [entries(name, values, 1) for name, values in quantities.items()]
@@ -247,7 +253,9 @@ def as_frame(t: NDArray[np.int64], quantities: Mapping[str, Array]) -> pd.DataFr
 def as_dataset(
     t: NDArray[np.int64], quantities: Mapping[str, Array], about: dict[str, Any]
 ) -> xr.Dataset:
-    """Return quantities as a dataset over t and other named dimensions."""
+    """Return quantities as a dataset over t and the dimensions of `DIMENSIONS`, with the attributes
+    `about`.
+    """
     import xarray as xr
 
     data = {

@@ -1,4 +1,4 @@
-"""The names of what is solved for, and how each step was obtained."""
+"""The names of the order parameters, and statistics of the solver."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ..arrays import Array
 __all__ = ["START_NAMES", "STATE", "SolverStats"]
 
 START_NAMES = ("predicted", "explicit", "no update", "continuation")
-"""Where Newton's method can begin; `step.march` knows the first three by their places."""
+"""Starting points of Newton's method; `step.march` refers to them by their index."""
 
 STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
-"""The order parameters that are solved for; the names of the stored arrays."""
+"""The order parameters and conjugates of a step: names of the arrays of a `Trajectory`."""
 
 
 @dataclass(frozen=True, eq=False)
 class SolverStats:
-    """How each step was obtained; arrays over t = 0..T.
+    """Statistics of the solver; arrays over t = 0..T.
 
     Attributes:
         tolerance: relative accuracy that was asked for.
         evaluations: evaluations of the equations (with Jacobian), confirmations included.
-        nodes: quadrature nodes of the last evaluation (pieces of the closed form: squared loss).
-        accuracy: to how much of its state each step, by itself, was confirmed: the relative size of
-            the last Newton step. What later steps make of these errors is in `Trajectory.accuracy`.
-        start: where the accepted iteration began ("predicted", "no update", ...).
+        nodes: quadrature nodes of the last evaluation (squared loss: pieces of its closed form).
+        accuracy: relative accuracy of each step by itself: the relative size of the last Newton
+            step, on a refined rule. `Trajectory.accuracy` has these errors propagated.
+        start: starting point of the accepted iteration ("predicted", "no update", ...).
     """
 
     tolerance: float
@@ -38,7 +38,7 @@ class SolverStats:
     start: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
-        """Totals, as plain values."""
+        """Return totals over the steps, as plain values."""
         solved = self.evaluations > 0
         confirmed = self.accuracy[np.isfinite(self.accuracy)]
         starts = [name for name, used in zip(self.start, solved, strict=True) if used]

@@ -1,4 +1,4 @@
-"""What every step of a run is given, and its equations: two classes, every sample used once."""
+"""The inputs and the equations of every step of a run: two classes, every sample used once."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ class StepInputs:
 
     Attributes:
         space: the coordinates of the weights.
-        sets: the clusters of steps 0..T; `distinct` lists different ones, the test set included.
-        schedule: what steps are given apart from the weights, arrays over the steps.
+        sets: the clusters of steps 0..T.
+        distinct: the distinct ones among these and the test clusters.
+        schedule: the inputs of the steps apart from the weights, arrays over the steps.
         length: half the distance of the labelled class means, the unit of the thresholds.
-        work: arrays for the evaluations of compiled steps.
-        samples: the distinct sets of samples, stacked, as `step.march` takes them; None if it does
-            not solve these steps.
+        work: buffers for the evaluations of compiled steps.
+        samples: the distinct clusters, stacked for `step.march`; None if it cannot solve these
+            steps.
         scales: the mean variance of a feature in every group, a row for every step.
     """
 
@@ -59,7 +60,7 @@ class StepInputs:
         self.samples, self.scales = self._sets_of_samples()
 
     def _schedule(self) -> Schedule:
-        """Write out what every step is given."""
+        """Return the inputs of every step as arrays."""
         problem, recipe = self.problem, self.recipe
         values, batches, size = recipe.at_steps(problem.steps), problem.unlabeled, problem.steps + 1
         numbers, kinds = np.empty((size, 3)), np.empty((size, 3), dtype=np.int64)
@@ -87,11 +88,11 @@ class StepInputs:
 
     @property
     def balanced(self) -> Array:
-        """Whether a bias of zero remains zero, for every step."""
+        """For every step, whether a bias of zero remains zero, by symmetry of the classes."""
         return np.asarray(self.schedule.kinds[:, BALANCED])
 
     def _sets_of_samples(self) -> tuple[Noise | None, Array]:
-        """Return `samples` and `scales`."""
+        """Return the attributes `samples` and `scales`."""
         rows, groups = [], self.space.groups
         for clusters in self.distinct:
             found = [mean_variance(s, clusters.features) for s in clusters.covariances]
@@ -104,7 +105,7 @@ class StepInputs:
         return Noise(means, variances, *noises[0][2:]), scales
 
     def equations(self, t: int, old: Any, bias: float) -> StepEquations:
-        """Return the equations of step t from the weights and the bias before it."""
+        """Return the equations of step t, given the weights `old` and the bias of step t - 1."""
         plan, clusters, limit, softness = self.schedule, self.sets[t], 0.0, self.scales[t]
         threshold, sharpness, ridge = (float(value) for value in plan.numbers[t])
         kind = int(plan.kinds[t, LOSS])
@@ -135,7 +136,7 @@ def train_loss(trajectory: Trajectory, steps: NDArray[np.int64]) -> Array:
             losses[i] = equations.mean_loss(trajectory.unknowns[t], exponent)
     if trajectory.fading is None:
         return losses
-    # above the loss of no weights it is quadratic in them
+    # The loss of small weights exceeds that of zero weights by a term quadratic in the weights.
     loss, nothing = trajectory.problem.loss_at(1), np.zeros(1)
     least = float(loss.value(loss.link(nothing), nothing)[0])
     faded = trajectory.fading.exponents[steps]

@@ -26,7 +26,7 @@ from .tolerances import TOLERANCE, confirmable, exponent_of
 
 
 class SupervisedModel(NamedTuple):
-    """What a supervised fit gives on the test mixture: error and cosine."""
+    """Error and cosine of a supervised fit on the test mixture."""
 
     error: float
     cosine: float
@@ -35,10 +35,10 @@ class SupervisedModel(NamedTuple):
 def supervised_model(
     problem: Problem, ridge: float, tolerance: float = TOLERANCE
 ) -> SupervisedModel:
-    """Fit all samples of a problem, labelled with the label noise of the labelled ones.
+    """Fit all samples of a problem, as if all had labels with the label noise of the labelled ones.
 
-    Under domain shift every batch keeps its proportions and its covariance; the class means must
-    be the same.
+    Under domain shift every batch has its own proportions and covariance; the class means must be
+    the same.
     """
     sets, test = problem.sample_clusters, problem.test_clusters
     if any(not np.array_equal(one.mean, sets[0].mean) for one in set(sets)):
@@ -53,7 +53,7 @@ def supervised_model(
         )
         run = solve_exact(alone, Recipe(lambda_l=ridge), tolerance)
         return SupervisedModel(float(run.error[0]), float(run.cosine[0]))
-    # samples of one class with one covariance are one group; both classes are one if they share it
+    # A group is the samples of one class with one covariance, or of both classes if they share it.
     groups: dict[tuple[Clusters, int], list[float]] = {}
     for one, a, r in zip(sets, alpha, rho, strict=True):
         parts = [(0, a * (1 - r), 0.0), (1, a * r, a * r)] if one.pair else [(0, a, a * r)]

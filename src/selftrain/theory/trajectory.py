@@ -1,5 +1,5 @@
-r"""The result of `solve`, one class for every kind of problem: order parameters over the steps,
-what follows from them, how they were found.
+r"""`Trajectory`, the result of `solve` for two classes: order parameters over the steps, derived
+quantities, and statistics of the solver.
 
 A `Trajectory` stores $m, v = q - m^2, B, \chi, R$ and the conjugates $\hat Q, \hat\chi, \hat m,
 \hat R$ of Definition `def: self-consistent equations`; everything else (errors, laws, frames,
@@ -7,8 +7,8 @@ plots) is derived from these on demand.
 
 With general covariances the names keep their meaning: m is the mean logit of a class without the
 bias, $\mu\cdot\beta$; q is $|\beta|^2$; overlap is $\beta\cdot\beta'$ and chi the mean response
-of a weight, tr G/N. What a sphere gets from q alone, the variance of the logits, is
-`logit_variances`, one for each class.
+of a weight, tr G/N. The variance of the logits, $\Delta q$ for a sphere, is `logit_variances`, one
+for each class.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["Trajectory"]
 
 AVERAGED = ("train_loss", "objective")
-"""Quantities that take another pass over the equations of a step."""
+"""Quantities that cost an extra evaluation of the averages of each step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class Trajectory(SolvedRun):
     Attributes:
         m: overlap with the cluster direction, $v \cdot w / N$ (`eq: meaning of m`, `eq:macro
             quantities`); $\mu\cdot\beta$ of the test clusters.
-        v: squared norm of the weights off that direction, $q - m^2$.
+        v: squared norm of the weights orthogonal to that direction, $q - m^2$.
         bias: $B$ (`eq: meaning of B`).
         chi: linear susceptibility $\chi$ (`eq: meaning of chi`; minus the response to $+\epsilon
             w$).
@@ -70,23 +70,24 @@ class Trajectory(SolvedRun):
             0).
         q_hat, chi_hat, m_hat, r_hat: the conjugates: confidence, noise, signal and propagation of
             the effective process of a weight (`eq: effective w intuitive`; r_hat is NaN at t = 0).
-            With general covariances times the mean variance of a feature.
+            With general covariances they are multiplied by the mean variance of a feature.
         collapsed_at: first step whose pseudo-labels are all of one class, or None. From there on
             `error` is that of predicting one class and every other quantity is NaN.
         failure: why the run ended early (only with `on_failure="partial"`), or None. From
             that step on everything is NaN.
-        stats: how it was obtained.
+        stats: statistics of the solver.
         logit_variances: $\beta^T\Sigma_s\beta$ on the test clusters, columns (negative, positive);
             $\Delta q$ for a sphere.
-        off_best: $\beta^T\bar\Sigma\beta$ off the best direction, in the metric of the noise.
-        reuse: what reused samples add, None if every sample is used once.
-        fading: the state of steps whose weights underflow (`theory.fading`), None if none do.
-            Error, cosine and whatever does not depend on the scale of the weights is exact there;
-            m, v, ... are as floating-point numbers have them, and `log_q` is always a number.
-        space: the coordinates of the weights (`geometry`); with them `unknowns` and `gammas` (the
-            conjugates of each step, as `geometry.modes` orders them, and the sharpness they are
-            measured from), `weight_means` and `weight_spreads` (the law of the weights in the units
-            of each step). None of these where samples are reused.
+        off_best: $\beta^T\bar\Sigma\beta$ of the part of the weights that is orthogonal, in this
+            metric, to the best direction $\bar\Sigma^{-1}\mu$.
+        reuse: results specific to data reuse; None if every sample is used once.
+        fading: the state of steps whose weights underflow (`theory.fading`); None if none do.
+            Error, cosine and other quantities that do not depend on the scale of the weights are
+            exact there; m, v, ... may be zero, and `log_q` is finite.
+        space: the coordinates of the weights (`geometry`).
+        weight_means, weight_spreads: the law of the weights, in the units of each step.
+        unknowns: the unknowns of each step, in the order of `geometry.modes`; None with data reuse.
+        gammas: the sharpness $\gamma_0$ that the unknowns refer to; None with data reuse.
     """
 
     problem: Problem
@@ -151,7 +152,7 @@ class Trajectory(SolvedRun):
 
     @property
     def good_steps(self) -> int:
-        """How many steps, counted from 0, have a solved state."""
+        """The number of steps, step 0 included, that have a solved state."""
         return int(np.isfinite(self.m).sum())
 
     @property
@@ -168,8 +169,8 @@ class Trajectory(SolvedRun):
         return log_q if self.fading is None else log_q - 2 * np.log(2.0) * self.fading.exponents
 
     def scaled(self, name: str) -> Array:
-        """Return a quantity in units in which it does not underflow; those of each step, where
-        weights fade.
+        """Return a quantity in the units of each step, in which it does not underflow
+        (`theory.fading`).
         """
         if self.fading is not None and name in self.fading.scaled:
             return self.fading.scaled[name]
@@ -177,7 +178,7 @@ class Trajectory(SolvedRun):
 
     @property
     def scaled_q(self) -> Array:
-        """q in the units of each step."""
+        """The squared norm q in the units of each step (`theory.fading`)."""
         along = self.scaled("m") / self.problem.test_clusters.length
         q: Array = along**2 + self.scaled("v")
         return q
@@ -189,7 +190,7 @@ class Trajectory(SolvedRun):
         return self.space.law(self.weight_means[t], self.weight_spreads[t])
 
     def model_before(self, t: int) -> tuple[Any, float]:
-        """Weights and bias that step t starts from, in the units of step t."""
+        """Return the weights and the bias that step t starts from, in the units of step t."""
         if t == 0:
             return self.space.no_weights(), 0.0
         (mean, variance), factor = self.law(t - 1), float(self.unit_changes[t])
@@ -198,8 +199,8 @@ class Trajectory(SolvedRun):
 
     @property
     def unit_changes(self) -> Array:
-        """By what weights and bias after step t - 1 are multiplied to be in the units of step t;
-        one where nothing fades.
+        """Factors that convert weights and bias from the units of step t - 1 to those of step t; 1
+        unless the weights are rescaled (`theory.fading`).
         """
         if self.fading is None:
             return np.ones(self.problem.steps + 1)
@@ -243,22 +244,24 @@ class Trajectory(SolvedRun):
 
     @property
     def collapsed_class(self) -> int | None:
-        """The class that the labels of a collapsed run lack."""
+        """The class that is missing among the labels of a collapsed run; None without collapse."""
         return None if self.collapsed_at is None else 1 - int(bool(self.predicts_positive))
 
     @property
     def auc(self) -> Array:
-        r"""P(a positive sample has the larger logit): $\Phi(2m/\sqrt{q_- + q_+})$."""
+        r"""Area under the ROC curve, $\Phi(2m/\sqrt{q_- + q_+})$: the probability that a positive
+        sample has a larger logit than a negative one.
+        """
         variances = self.scaled("logit_variances")
         auc: Array = ndtr(2 * self.scaled("m") / np.sqrt(variances.sum(axis=1)))
         return auc
 
     @property
     def cosine(self) -> Array:
-        r"""$m/\sqrt q$ (`eq: cosine similarity`); with general covariances the cosine to the best
-        direction in the metric of the average noise.
+        r"""The cosine $m/\sqrt q$ (`eq: cosine similarity`); with general covariances that with the
+        best direction $\bar\Sigma^{-1}\mu$, in the metric of the average covariance $\bar\Sigma$.
 
-        NaN if the means differ where the noise has no variance: there is no best direction then.
+        NaN if the means differ in a direction without noise: there is no best direction then.
         """
         along, across = self._to_best
         return along / np.hypot(along, np.sqrt(across))
@@ -270,20 +273,22 @@ class Trajectory(SolvedRun):
 
     @property
     def _to_best(self) -> tuple[Array, Array]:
-        """The weights along the best direction, and their square off it."""
+        """The component of the weights along the best direction, and the squared norm of the rest
+        (`off_best`).
+        """
         best = self.problem.test_clusters.separation
         along = self.scaled("m") / best if np.isfinite(best) else np.full(self.m.shape, np.nan)
         return along, self.scaled("off_best")
 
     @property
     def bias_to_norm(self) -> Array:
-        r"""$B/\sqrt q$, what imbalance inflates."""
+        r"""The ratio $B/\sqrt q$, which grows over the steps if classes are imbalanced."""
         return self.scaled("bias") / np.sqrt(self.scaled_q)
 
     @property
     def thresholds(self) -> Array:
-        r"""What $|\tilde h|$ is compared with in steps 1..T: $\Gamma\sqrt{q'}$, in units of half
-        the distance of the labelled class means.
+        r"""Limits of $|\tilde h|$ up to which steps 1..T reject samples: $\Gamma\sqrt{q'}$ times
+        half the distance of the labelled class means.
         """
         return self._thresholds_at(self.q)
 
@@ -294,7 +299,7 @@ class Trajectory(SolvedRun):
 
     @property
     def fraction_selected(self) -> Array:
-        """Share of the batch that the threshold selects (NaN at t = 0)."""
+        """Proportion of the batch that the threshold selects (NaN at t = 0)."""
         if self.reuse is not None:
             return np.array(self.reuse.measured[0])
         right, wrong = self._selected
@@ -303,14 +308,14 @@ class Trajectory(SolvedRun):
 
     @property
     def pseudo_label_accuracy(self) -> Array:
-        """Agreement of all pseudo-labels of step t with the truth (NaN at t = 0)."""
+        """Accuracy of all pseudo-labels of step t, rejected ones included (NaN at t = 0)."""
         if self.reuse is not None:
             return np.array(self.reuse.measured[1])
         return self._shares_at(np.zeros(self.problem.steps))[0]
 
     @property
     def selected_label_accuracy(self) -> Array:
-        """Agreement of the selected pseudo-labels of step t with the truth (NaN at t = 0)."""
+        """Accuracy of the selected pseudo-labels of step t (NaN at t = 0)."""
         if self.reuse is not None:
             return np.array(self.reuse.measured[2])
         right, wrong = self._selected
@@ -319,16 +324,16 @@ class Trajectory(SolvedRun):
 
     @cached_property
     def on_batch(self) -> Array:
-        r"""m, $q_-$ and $q_+$ of the model of step t - 1 on the batch of step t, in the units of
-        step t - 1, rows t = 1..T; NaN from the first step without a state.
+        r"""m and the logit variances $q_-$ and $q_+$ of the model of step t - 1 on the batch of
+        step t, in the units of step t - 1; rows t = 1..T, NaN from the first step without a state.
         """
         from .geometry.space import space_of
 
-        # not `self.space`: a gradient looks at runs of other problems
+        # Not `self.space`: gradients call this with another problem than the one solved.
         space = space_of(self.problem.distinct_clusters)
         found = np.full((self.problem.steps, 3), np.nan)
         last, batches = min(self.good_steps, self.problem.steps), self.problem.batch_clusters
-        if last and len(self.problem.distinct_clusters) == 1:  # every batch is the test set
+        if last and len(self.problem.distinct_clusters) == 1:  # batches and test set are alike
             found[:last, 0] = self.scaled("m")[:last]
             found[:last, 1:] = self.scaled("logit_variances")[:last]
             return found
@@ -339,7 +344,7 @@ class Trajectory(SolvedRun):
 
     @property
     def scaled_thresholds(self) -> Array:
-        """`thresholds` in the units of the labelling step."""
+        """The limits `thresholds` of steps 1..T, each in the units of the step before."""
         return self._thresholds_at(self.scaled_q)
 
     @property
@@ -347,8 +352,8 @@ class Trajectory(SolvedRun):
         return self._shares_at(self.scaled_thresholds)
 
     def _shares_at(self, limits: Array) -> tuple[Array, Array]:
-        """Shares of the batch of step t that are selected on the right and on the wrong side of the
-        plane.
+        """Return the proportions of the batch of step t whose logits exceed `limits` in absolute
+        value and are classified correctly, and incorrectly.
         """
         m, negative, positive = self.on_batch.T
         bias, rho = self.scaled("bias")[:-1], self.problem.unlabeled.rho
@@ -360,8 +365,8 @@ class Trajectory(SolvedRun):
 
     @property
     def predicts_positive(self) -> bool | None:
-        """Whether the labels that ended a collapsed run are positive, the side on which the batch
-        lies; None if the run did not collapse.
+        """Whether the labels of a collapsed run are all positive (else all are negative); None if
+        the run did not collapse.
         """
         if self.collapsed_at is None:
             return None
@@ -376,16 +381,16 @@ class Trajectory(SolvedRun):
 
     @cached_property
     def accuracy(self) -> Array:
-        """Relative accuracy of the state after each step, errors of earlier steps carried
-        forward.
+        """Relative accuracy of the state after each step, with the propagated errors of earlier
+        steps.
         """
         from .accuracy import carried
 
         return carried(self)
 
     def summary(self) -> dict[str, Any]:
-        """Return how the run was obtained, as plain values: `stats.summary()` and the worst
-        `accuracy`.
+        """Return statistics of the solver, as plain values: `stats.summary()` and the largest
+        value of `accuracy`.
         """
         known = self.accuracy[~np.isnan(self.accuracy)]
         worst = float(known.max()) if known.size and np.isfinite(known).all() else None
@@ -393,13 +398,13 @@ class Trajectory(SolvedRun):
 
     @cached_property
     def train_loss(self) -> Array:
-        """Mean loss of a training sample that was selected, at the minimum; of the unlabelled ones
-        from step 1 on.
+        """Mean loss of the selected training samples at the minimum of each step; from step 1 on of
+        the pseudo-labelled ones.
         """
         return self.train_loss_at(self.t)
 
     def train_loss_at(self, steps: NDArray[np.int64]) -> Array:
-        """Return the training loss of some steps: it takes a pass over the equations of each."""
+        """Return the training loss of the given steps only: each costs an extra evaluation."""
         if self.reuse is not None:
             return np.array(self.reuse.measured[3][steps])
         from .step_inputs import train_loss
@@ -408,8 +413,8 @@ class Trajectory(SolvedRun):
 
     @property
     def objective(self) -> Array:
-        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$, labelled
-        samples that are used again included.
+        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$; includes
+        labelled samples that a step reuses.
         """
         return self.objective_with(self.train_loss)
 
@@ -431,7 +436,7 @@ class Trajectory(SolvedRun):
 
     @property
     def overlaps(self) -> Array:
-        r"""$C_{ts} = w^{(t)} \cdot w^{(s)}/N$ of all pairs of steps, shape (T+1, T+1)."""
+        r"""Overlaps $C_{ts} = w^{(t)} \cdot w^{(s)}/N$ of all pairs of steps, shape (T+1, T+1)."""
         if self.reuse is not None:
             return self.reuse.pairs
         from .laws.weight_law import overlaps_of
@@ -440,10 +445,11 @@ class Trajectory(SolvedRun):
 
     @property
     def response(self) -> Array:
-        r"""$\chi_{ts}$, how the weights of step t answer a field on the weights at step s; lower
-        triangular, $\chi_{tt} = \chi$.
+        r"""Responses $\chi_{ts}$ of the weights of step t to a field on the weights at step s;
+        lower triangular, $\chi_{tt} = \chi$.
 
-        Where every sample is used once, only chains of steps answer.
+        If every sample is used once, a field acts on later steps only through the weights of all
+        steps between.
         """
         if self.reuse is not None:
             return self.reuse.response
@@ -454,7 +460,7 @@ class Trajectory(SolvedRun):
     @property
     def weights(self) -> WeightLaw:
         """The law of the weights (Predictions `pred: rs generating functional w`, `pred: w
-        effective average`): of one feature, with general covariances along any direction.
+        effective average`): of one feature, or along any direction with general covariances.
         """
         from .laws.weight_law import weights_of
 
@@ -465,8 +471,8 @@ class Trajectory(SolvedRun):
 
         Arguments:
             t: the step; a negative one counts from the end.
-            samples: None: the samples that step t is fitted to, without labelled ones from step 1
-                on; "labeled": the labelled samples, in a step that reuses them.
+            samples: None for the samples of step t (from step 1 on the pseudo-labelled ones), or
+                "labeled" for the labelled samples in a step that reuses them.
         """
         if self.reuse is not None:
             from .causal.laws import TrainingLogits, chosen_samples
@@ -483,12 +489,12 @@ class Trajectory(SolvedRun):
 
     @cached_property
     def protocol(self) -> Protocol:
-        """Problem and recipe as groups of samples and fits."""
+        """The problem and the recipe as a `Protocol`."""
         return protocol_of(self.problem, self.recipe)
 
     @cached_property
     def _samples(self) -> list[list[FittedSamples]]:
-        """The samples of every solved step, where some are reused."""
+        """The samples of every solved step of a run with data reuse."""
         from .causal.laws import samples_of_fits
 
         return samples_of_fits(self.protocol, self.good_steps)
@@ -506,7 +512,7 @@ class Trajectory(SolvedRun):
         return GaussianLogits((bias - m, bias + m), (negative, positive), rho)
 
     def solved_step(self, t: Any) -> int:
-        """Return the index of step t, if it has a solved state whose weights do not underflow."""
+        """Return the index of step t; raise if it has no solved state or its weights underflow."""
         index = super().solved_step(t)
         if self.fading is not None and self.fading.exponents[index] > 0:
             accepted = f"the weights of step {index} underflow, and so do their laws"
@@ -514,7 +520,9 @@ class Trajectory(SolvedRun):
         return index
 
     def at(self, steps: NDArray[np.int64], names: Sequence[str]) -> dict[str, Array]:
-        """Return quantities at some steps; training losses are computed for these only."""
+        """Return the quantities `names` at the given steps; the training loss is computed for these
+        steps only.
+        """
         found = super().at(steps, [name for name in names if name not in AVERAGED])
         if set(AVERAGED) & set(names):
             loss = np.full(self.steps + 1, np.nan)
@@ -530,7 +538,7 @@ class Trajectory(SolvedRun):
         limits: bool = True,
         figure: Figure | SubFigure | None = None,
     ) -> Figure:
-        """Draw error (with the Bayes limits), cosine, norm and bias over t, or a single `panel` on
+        """Plot error (with the Bayes limits), cosine, norm and bias over t, or a single `panel` on
         `ax`.
         """
         from ..plots.trajectory import plot_trajectory
@@ -539,14 +547,14 @@ class Trajectory(SolvedRun):
 
     @staticmethod
     def load(path: str | Path) -> Any:
-        """Read what `save` wrote: a run of two classes, or of K (a `ClassTrajectory`)."""
+        """Read a file of `save`; return a `Trajectory`, or a `ClassTrajectory` for K > 2."""
         from .run_file import load
 
         return load(Trajectory.kinds(), path)
 
     @staticmethod
     def kinds() -> Kinds:
-        """Return the classes of the results that a file may hold."""
+        """Return the result types that a file may contain."""
         from .causal.classes import ClassTrajectory
         from .run_file import Kinds
 

@@ -15,7 +15,7 @@ from ..recipe import Recipe
 __all__ = ["heuristic_recipes", "small_ridge_recipes"]
 
 ELAPSED = (0.06, 0.4)
-"""Best T lambda_u with the heuristics, for strongly and for slightly imbalanced classes."""
+"""Best values of T lambda_u with the heuristics, for strongly and slightly imbalanced classes."""
 
 SHARPENING = 6.0
 """Best a (T + 1)^2 with the heuristics, a the annealing rate."""

@@ -44,7 +44,7 @@ class Limits:
 
     @cached_property
     def supervised(self) -> SupervisedOptimum:
-        """The best fully supervised fit: all samples with their true labels."""
+        """The best fully supervised fit: all samples have labels (with the label noise)."""
         return supervised_optimum(self.problem, self.bounds, self.tolerance)
 
     @cached_property
@@ -58,7 +58,7 @@ class Limits:
         """Return the limits as plain values, named as in the API."""
         if not self.problem.shaped:
             return {"bayes": {name: getattr(self.bayes, name) for name in BAYES}}
-        if self.problem.classes > 2:  # a supervised optimum of K classes takes a search
+        if self.problem.classes > 2:  # the supervised optimum of K classes would take too long
             return {"bayes": None, "limits": {"best_linear": self.lowest}}
         free = self.supervised.unbounded
         assert free is not None

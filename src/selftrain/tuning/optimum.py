@@ -35,13 +35,15 @@ STATIONARY = 1e-6
 """A projected gradient below this, in the coordinates of the search, counts as zero."""
 
 FLAT = 1e-7
-"""A curvature below this cannot be told from zero by differences of gradients."""
+"""Curvatures below this count as zero; differences of gradients are not more accurate."""
 
 PLAIN = ("solves", "bounds", "schedule", "active_bounds", "first_order", "second_order", "start")
 """Fields that a file stores unchanged."""
 
 HARDLY = 0.05
-"""Self-training that closes less than this share of the gap to the limit is hardly worth it."""
+"""Self-training that closes less than this fraction of the gap between the supervised baseline and
+the limit is hardly worth it.
+"""
 
 
 @dataclass(frozen=True)
@@ -287,7 +289,9 @@ class Optimum:
             )
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
-        """Draw the run with its limits, the schedules, and the search; or one `panel` on `ax`."""
+        """Plot the run with its limits, the schedules, and the search; or a single `panel` on
+        `ax`.
+        """
         from ..plots.optimum import plot_optimum
 
         return plot_optimum(self, panel=panel, ax=ax)

@@ -2,10 +2,10 @@ r"""The search with data reuse, and for K classes: the error on one quasi-Monte 
 gradients by finite differences.
 
 The theory then averages over replicates (`theory.causal`). On one replicate, the same for all
-recipes, the error is a smooth function of the recipe and slightly off the true one. The error at
-the optimum is off by the square of that only, and the final run is solved on as many replicates as
-its tolerance needs. With hard labels or thresholds the error on a replicate is discontinuous: then
-the search is Nelder-Mead, and its result is not confirmed by gradients.
+recipes, the error is a smooth function of the recipe that deviates slightly from the true one. The
+deviation of the optimal recipe affects its error only in second order, and the final run is solved
+on as many replicates as its tolerance needs. With hard labels or thresholds the error on a
+replicate is discontinuous: then Nelder-Mead is used, and the result is not confirmed by gradients.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .search import WORST, Search
 from .search_starts import Descent, Start
 
 ROUGH_POINTS, POINTS = 2**10, 2**11
-"""Points per class and group, during the search and at its end; the errors are off by about 1e-3
-and 5e-4.
+"""Numbers of points per class and group, during the search and at its end; their errors deviate
+from the limit by about 1e-3 and 5e-4.
 """
 
 SHORT, LONG = 3e-3, 3e-2
@@ -51,7 +51,7 @@ class ReuseSearch(Search):
     points: int = ROUGH_POINTS
 
     def run(self, recipe: Recipe, tolerance: float) -> Any:
-        """Return the run on the replicate, started from the previous one."""
+        """Return the run on the replicate, started from the solution of the previous run."""
         exact = None
         if self.problem.classes == 2:
             exact = solve(*before_reuse(self.problem, recipe))

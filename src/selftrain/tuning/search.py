@@ -47,7 +47,7 @@ LAST_STEPS = 8
 """Maximum number of Newton steps; each must at least halve the gradient."""
 
 DIFFERENCE = 3e-4
-"""Step of finite differences of the gradient, which is accurate to many more digits."""
+"""Step of finite differences of the gradient, which has a much smaller error."""
 
 WORST = 1.0
 """Value of a recipe without a final error."""
@@ -115,12 +115,12 @@ class Search:
         return value, run
 
     def report(self) -> None:
-        """Report one more run."""
+        """Report one more run to the progress bar."""
         if self.bar is not None:
             self.bar.advance(best=self.best if self.best < math.inf else None)
 
     def run(self, recipe: Recipe, tolerance: float) -> Any:
-        """Return the run with a recipe."""
+        """Return the run with a recipe, started from the last one."""
         return solve(self.problem, recipe, tolerance, warm_start=self.last)
 
     def slope(self, x: Array, tolerance: float) -> tuple[float, Array]:
@@ -145,7 +145,7 @@ class Search:
         limit = min(self.limit, limit or self.limit)
         value = math.inf
         for _ in range(4):
-            with threadpool_limits(1):  # starting threads would take longer than computing
+            with threadpool_limits(1):  # for so small arrays, threads cost more than they save
                 found = minimize(
                     self.slope, x, args=(tolerance,), jac=True, method="L-BFGS-B",
                     bounds=list(zip(low, high, strict=True)),
@@ -215,10 +215,10 @@ class Search:
         return np.flatnonzero(~pressed)
 
     def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
-        """Return second derivatives along free coordinates by differences of gradients; if there
-        are too many coordinates, along the smoothest directions only.
+        """Return the second derivatives along free coordinates by differences of gradients; if
+        there are more than `FULL_HESSIAN`, along the smoothest directions only.
 
-        For a few digits a hundred times the tolerance is enough.
+        Few digits are needed, so runs are solved to a hundred times the tolerance.
         """
         low, high = self.variables.box()
         rough = min(100 * tolerance, 1e-3)

@@ -33,15 +33,15 @@ __all__ = [
 
 
 SEARCH_POINTS, POINTS = 2**10, 2**13
-"""Points of a fit of K classes for each class and group, while its ridge is searched and at the
-end: errors are known to about 1e-3 and 1e-4.
+"""Numbers of points of a fit of K classes, for each class and group: during the search of the
+ridge, where errors are accurate to about 1e-3, and at the end, to 1e-4.
 """
 
 SMALLEST_OF_CLASSES = 1e-5
-"""The least ridge that is tried for K classes: fits with less take minutes and gain nothing."""
+"""Smallest ridge that is tried for K classes: smaller ones take minutes and are no better."""
 
 RIDGE_OF_CLASSES = 1e-2
-"""To how much the logarithm of the best ridge of K classes is searched: the error is flat there."""
+"""Accuracy of the logarithm of the best ridge of K classes; the error is flat around it."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,15 @@ class SupervisedFit:
 
 @dataclass(frozen=True)
 class SupervisedOptimum(SupervisedFit):
-    """The best fit within bounds, and (`unbounded`) the best fit with any ridge up to 1e6."""
+    """The best fit with a ridge within `bounds`; `unbounded` is that with any ridge up to 1e6."""
 
     bounds: tuple[float, float] = (0.0, LARGEST_RIDGE)
     unbounded: SupervisedFit | None = None
 
 
 def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> SupervisedFit:
-    """Fit all samples of a problem with their true labels, at a given ridge.
+    """Fit all samples of a problem at a given ridge, as if all had labels with the label noise of
+    the labelled ones.
 
     >>> from selftrain import Problem
     >>> problem = Problem(alpha_l=2.0, alpha_u=1.0, rho=0.5, delta=0.5, steps=0, loss="squared")
@@ -92,7 +93,7 @@ def supervised_optimum(
     """Find the best ridge of the fully supervised fit.
 
     Arguments:
-        problem: the data; all batches are taken as labelled.
+        problem: the data; all batches count as labelled, with the problem's label noise.
         bounds: bounds for the ridge; use those of the recipe that it is compared with. A lower
             bound of 0 means 1e-13.
         tolerance: relative accuracy of each fit.
@@ -172,7 +173,9 @@ def _class_fit(problem: Problem, ridge: float, labeled_only: bool, points: int) 
 def _best(
     fit: Callable[[float], SupervisedFit], low: float, high: float, apart: float = 1e-6
 ) -> SupervisedFit:
-    """Scan the logarithm of the ridge, then search around the best point."""
+    """Return the fit with the best ridge: scan its logarithm, then search around the best point to
+    the accuracy `apart`.
+    """
     grid = np.linspace(math.log(low), math.log(high), 12)
 
     def error_at(x: float) -> float:

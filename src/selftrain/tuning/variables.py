@@ -29,7 +29,7 @@ PER_STEP = ("lambda_u", "threshold", "sharpness")
 """Quantities that may be free at every step; annealing is itself a schedule of the sharpness."""
 
 BIAS = "fix_bias"
-"""May be in `over` too; both of its values are searched."""
+"""Name of the switch that may be in `over` too; both of its values are tried."""
 
 ANNEALING_SCALE = 0.03
 
@@ -62,7 +62,7 @@ class Variables:
         return self.steps if name in self.schedule else 1
 
     def slices(self) -> dict[str, slice]:
-        """Return the place of each quantity in the vector."""
+        """Return the position of each quantity in the vector of coordinates."""
         places, begin = {}, 0
         for name in self.names:
             places[name] = slice(begin, begin + self.size(name))
@@ -143,7 +143,7 @@ def derivative(name: str, x: Array) -> Array:
 
 
 def variables(problem: Problem, over: Any, schedule: Any, bounds: Any, start: Any) -> Variables:
-    """Validate arguments of `optimize`; `base` of the returned variables is the start recipe."""
+    """Return the variables of `optimize`, from validated arguments; their `base` is the start."""
     free = _names("schedule", schedule)
     constants = tuple(name for name in _names("over", over) if name not in free)
     names = (*constants, *free)
@@ -220,8 +220,8 @@ def _bounds(bounds: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float
 
 
 def checked_bounds(field: str, name: str, pair: Any) -> tuple[float, float]:
-    """Validate the bounds of a quantity; a ridge of zero, which has no logarithm, becomes the
-    smallest ridge.
+    """Return validated bounds of a quantity; a lower bound of zero for a ridge, which has no
+    logarithm, becomes the smallest ridge.
     """
     accepted = "must be two finite numbers with 0 <= low < high"
     try:

@@ -1,1 +1,1 @@
-"""Design matrices, known by their products."""
+"""Design matrices, defined by their products with vectors."""

@@ -1,9 +1,9 @@
-r"""Design matrices: whatever gives the two products $X w$ and $X^\top r$.
+r"""Design matrices: any object with the two products $X w$ and $X^\top r$.
 
-The fit (`linear/fit.py`) never looks inside a matrix; w and r are vectors, or matrices of a few
-columns. `Stored` is a numpy array or a scipy sparse matrix; two kinds are made of others:
-`Stacked`, one above the other, and `ClusterRows`, noise around class means. The Gaussian matrix
-that is revealed as it is asked lives in `designs/revealed.py`.
+The fit (`linear/fit.py`) uses a matrix only through these products; w and r are vectors, or
+matrices of a few columns. `Stored` wraps a numpy array or a scipy sparse matrix. Two kinds are
+composed of others: `Stacked` (one above the other) and `ClusterRows` (noise around class means).
+`designs/revealed.py` has a Gaussian matrix that is drawn only as far as needed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ...errors import InvalidInput
 
 @runtime_checkable
 class Design(Protocol):
-    """A matrix known by its products."""
+    """A matrix defined by its products."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Numbers of rows and columns."""
         ...
 
     def times(self, weights: Array) -> Array:
-        """X @ weights."""
+        """Return X @ weights."""
         ...
 
     def transposed_times(self, rows: Array) -> Array:
-        """X.T @ rows."""
+        """Return X.T @ rows."""
         ...
 
 
@@ -71,8 +71,8 @@ class ClusterRows:
 
     Arguments:
         noise: Z.
-        coordinates: S, of the class mean of each sample, one row per sample.
-        directions: E, one row each.
+        coordinates: S, the coordinates of the class mean of each sample, one row per sample.
+        directions: E, one row per direction.
         delta: $\Delta$.
     """
 

@@ -1,10 +1,10 @@
-r"""A Gaussian matrix that is drawn only as far as products ask for it, exactly in law.
+r"""A Gaussian matrix that is drawn only as far as its products need it, with the exact law.
 
 Given $Z V = P$ for orthonormal columns V and $U^\top Z = S$ for orthonormal U, the rest of an iid
 Gaussian Z is isotropic: for a unit vector $r \perp V$, $Z r = U (S r) + (I - U U^\top) g$ with
-fresh normal g, and likewise for $Z^\top$. So any algorithm that uses Z through products can run on
-$O((M+N) k)$ numbers after k products instead of $M N$ (Y. M. Lu, "Householder dice", 2021; this is
-the same conditioning written with orthonormal bases instead of reflections).
+new standard normal g, and likewise for $Z^\top$. So any algorithm that uses Z only through products
+needs $O((M+N) k)$ numbers for k products instead of $M N$ (Y. M. Lu, "Householder dice", 2021; here
+the same conditioning is written with orthonormal bases instead of reflections).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...arrays import Array
 
 
 class RevealedGaussian:
-    """M x N independent standard normal entries, known by products.
+    """An M x N matrix of independent standard normal entries, drawn as products need them.
 
     >>> z = RevealedGaussian(200, 100, np.random.default_rng(0))
     >>> w, r = np.ones(100), np.ones(200)
@@ -41,8 +41,12 @@ class RevealedGaussian:
         return self._product(rows, self._answered, self._asked)
 
     def _product(self, vector: Array, here: _Basis, there: _Basis) -> Array:
-        """Return the product with a vector of one side, which may reveal one more direction, or
-        with the columns of a matrix.
+        """Return the product with a vector, which may reveal one more direction, or with the
+        columns of a matrix.
+
+        Arguments:
+            here: known directions in the space of the vector.
+            there: known directions in the space of the product.
         """
         if vector.ndim > 1:
             return np.column_stack([self._product(one, here, there) for one in vector.T])
@@ -58,7 +62,7 @@ class RevealedGaussian:
 
 
 class _Basis:
-    """Orthonormal directions of one side and the images of Z, one per row."""
+    """Orthonormal directions in one of the two spaces, and their products with Z, one per row."""
 
     def __init__(self, size: int, image_size: int):
         self.count = 0
@@ -66,8 +70,8 @@ class _Basis:
         self.images = np.empty((0, image_size))
 
     def split(self, vector: Array) -> tuple[Array, Array]:
-        """Return coordinates in the basis and the rest, by two passes of Gram-Schmidt: after 300
-        products one is not enough.
+        """Return the coordinates of a vector in the basis, and the rest. (After 300 products one
+        pass of Gram-Schmidt is not accurate enough, so there are two.)
         """
         known = self.directions[: self.count]
         inside = known @ vector

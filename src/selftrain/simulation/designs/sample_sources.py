@@ -1,6 +1,4 @@
-r"""Where samples come from: Gaussian clusters, or a table of real samples drawn without
-replacement.
-"""
+r"""Sources of samples: Gaussian clusters, or a table of real samples drawn without replacement."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ Noise = Callable[[int, int, np.random.Generator], Design]
 
 
 class Samples(NamedTuple):
-    """The samples of a group: design matrix, true classes, given labels, weights (None: all
-    one).
+    """The samples of a group: design matrix, true classes, given labels, and weights (None if all
+    are one).
     """
 
     design: Any
@@ -35,25 +33,27 @@ class Samples(NamedTuple):
 
 
 class SampleSource(Protocol):
-    """Where the samples of a run come from."""
+    """A source of the samples of a run."""
 
     def draw(self, t: int) -> dict[int, Samples]:
-        """Draw the groups of samples that no fit before t has used, by their index."""
+        """Draw the groups of samples that fit t is the first to use; return them by their index."""
         ...
 
 
 class TestedSource(SampleSource, Protocol):
-    """A source that can test a rule; `means` are those of the classes, one row each."""
+    """A source that can also test a linear rule; `means` are the class means, one row each."""
 
     means: Array
 
     def test(self, weights: Array, bias: Any) -> dict[str, Any]:
-        """Return what a rule does on samples that were not used."""
+        """Return the confusion matrix, AUC and logit variances of a linear rule on samples that no
+        fit uses.
+        """
         ...
 
 
 def dense_noise(rows: int, columns: int, random: np.random.Generator) -> Design:
-    """Draw and store all entries, standard normal."""
+    """Return a matrix of standard normal entries, all drawn and stored."""
     return Stored(random.standard_normal((rows, columns)))
 
 
@@ -61,12 +61,12 @@ NOISES: dict[str, Noise] = {"dense": dense_noise, "revealed": RevealedGaussian}
 
 
 class GaussianSource:
-    """Samples of the clusters; a rule is tested on their law, without sampling.
+    """Samples of Gaussian clusters; a rule is tested on their law, without sampling.
 
     Arguments:
-        plan: of the run.
-        seed: of the random numbers.
-        noise: draws the noise of embedded clusters.
+        plan: plan of the run.
+        seed: seed of the random numbers.
+        noise: function that draws the noise matrix of embedded clusters (`RunPlan.embedded`).
     """
 
     def __init__(self, plan: RunPlan, seed: int, noise: Noise = dense_noise):
@@ -105,7 +105,7 @@ class GaussianSource:
 
 
 def drawn_classes(shares: tuple[float, ...], uniform: Array) -> Classes:
-    """Return classes with these proportions from uniform random numbers.
+    """Return random classes with these proportions, from uniform random numbers.
 
     >>> drawn_classes((0.6, 0.4), np.array([0.1, 0.39, 0.41])).tolist()
     [1, 1, 0]
@@ -115,7 +115,7 @@ def drawn_classes(shares: tuple[float, ...], uniform: Array) -> Classes:
 
 
 class Table(NamedTuple):
-    """Real samples relative to the midpoint, and their classes."""
+    """Real samples, relative to the midpoint of the class means, and their classes."""
 
     rows: Array
     classes: Classes
@@ -125,9 +125,9 @@ class TableSource:
     """Real samples, drawn without replacement; a rule is tested on those that no fit uses.
 
     Arguments:
-        plan: of the run.
+        plan: plan of the run.
         table: the samples.
-        seed: of the order in which they are drawn.
+        seed: seed of the order in which they are drawn.
     """
 
     def __init__(self, plan: RunPlan, table: Table, seed: int):
@@ -149,7 +149,7 @@ class TableSource:
         new = self.plan.new_groups(t)
         if not new:
             return {}
-        # The samples are sorted by class: dealing them out in turn gives every group its share.
+        # The samples are sorted by class; dealt out in turn, every group gets the right proportion.
         sizes = [self.plan.sizes[group] for group in new]
         places = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
         owner = np.repeat(new, sizes)[np.argsort(places, kind="stable")]
@@ -178,7 +178,7 @@ class TableSource:
 
 
 def sample_table(plan: RunPlan, rows: Any) -> Table:
-    """Return the table of `rows=(X, y)`, checked to be large enough for the plan."""
+    """Return the table of `rows=(X, y)`; raise if it is too small for the plan."""
     if not isinstance(rows, tuple) or len(rows) != 2:
         raise InvalidInput("rows", type(rows).__name__, "a pair (X, y) is needed")
     X, classes, _ = classified_rows(*rows)
@@ -199,7 +199,7 @@ def sample_table(plan: RunPlan, rows: Any) -> Table:
 
 
 def _counts(plan: RunPlan) -> list[Any]:
-    """Return the samples of each class that every fit is the first to use."""
+    """Return, for every fit, the number of samples of each class that it is the first to use."""
     counts = []
     for t in range(len(plan.protocol.fits)):
         new = plan.new_groups(t)
@@ -211,7 +211,7 @@ def _counts(plan: RunPlan) -> list[Any]:
 
 
 def _coloured(normals: Array, covariance: Array) -> Array:
-    """Return standard normal rows with this covariance."""
+    """Return Gaussian rows with this covariance, made from standard normal ones."""
     if covariance.ndim < 2:
         return np.asarray(normals * np.sqrt(covariance), dtype=float)
     values, vectors = np.linalg.eigh(covariance)
@@ -219,7 +219,7 @@ def _coloured(normals: Array, covariance: Array) -> Array:
 
 
 def _products(weights: Array, covariance: Array) -> Any:
-    """Return the variance of a logit, or the covariance of several."""
+    """Return the variance of the logit with these weights, or the covariance of several logits."""
     if covariance.ndim == 2:
         return weights.T @ covariance @ weights
     return (covariance * weights.T) @ weights

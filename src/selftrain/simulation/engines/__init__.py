@@ -1,1 +1,1 @@
-"""How one seed runs: with explicit weights, or without any vector of N entries."""
+"""Engines that run one seed: with explicit weight vectors, or without any vector of N entries."""

@@ -1,8 +1,7 @@
-"""Fits with weights as vectors and samples as design matrices: dense, revealed, real.
+"""The engine with weights as vectors and samples as design matrices: dense, revealed, or real.
 
-The algorithm as it is written in `eq: loss labeled` and `eq: update of ST`, for any protocol, any
-loss and any labeler: this is the reference that the fast engine (`matrix_free.py`) is checked
-against.
+It implements `eq: loss labeled` and `eq: update of ST` literally, for any protocol, any loss and
+any labeler. The fast engine (`matrix_free.py`) is tested against it.
 """
 
 from __future__ import annotations
@@ -39,14 +38,16 @@ from ..run_plan import RunPlan
 from ..seed_record import Mask
 
 CLOSER = 0.01
-"""The fit is more accurate than its q, m and B have to be, by this factor."""
+"""Tolerance of the weights of a fit, relative to the tolerance of q, m and B."""
 
 CHECKED = 200
-"""Logits of a fit at which a loss of the user's own is checked."""
+"""Number of logits of a fit at which a user-defined loss is checked."""
 
 
 class FitSamples(NamedTuple):
-    """The samples of a fit: design, targets, weights; those of the batch come first."""
+    """The samples of a fit: design, targets, weights; those of the batch (`RunPlan.batch`) come
+    first.
+    """
 
     design: Design
     targets: Array
@@ -57,9 +58,9 @@ class ExplicitEngine:
     """Samples and models of one run.
 
     Arguments:
-        protocol: which fit uses which samples.
-        source: of the samples.
-        features: N; a ridge is multiplied by it.
+        protocol: groups of samples and fits.
+        source: source of the samples.
+        features: N; ridges are multiplied by it.
         tolerance: relative accuracy of q, m and B.
 
     Attributes:
@@ -80,7 +81,7 @@ class ExplicitEngine:
         uses = self.protocol.fits[t].uses
         made = [(use.group, use.weight, use.labels) for use in uses if use.labels is not None]
         kept = [use for use in uses if use.labels is None or use.given > 0]
-        # Samples with both kinds of labels are fitted twice, once to each of them.
+        # Samples with given and pseudo-labels are fitted twice, once with each label.
         given = [(use.group, use.weight if use.labels is None else use.given, None) for use in kept]
         entries = [(self._groups[group], weight, labels) for group, weight, labels in made + given]
         parts = [part for part, _, _ in entries]
@@ -96,7 +97,7 @@ class ExplicitEngine:
         count = sum(sizes[: len(made)]) or len(targets)
         self._targets, self._selected = targets[:count], selected[:count]
         truth = np.concatenate([part.classes for part in parts])[:count]
-        # Of samples with pseudo-labels; of all where there are none.
+        # The batch: samples with pseudo-labels, or all samples if there are none.
         owned = {group for group, _, _ in made} or {group for group, _, _ in given}
         mine = np.repeat([group in owned for group, _, _ in made + given], sizes)
         codes = class_targets(self.protocol.fits[t].loss, self.protocol.classes)
@@ -109,7 +110,9 @@ class ExplicitEngine:
     def _labels(
         self, t: int, part: Samples, labels: PseudoLabels | None
     ) -> tuple[Array, Mask, Array]:
-        """Return targets, selected samples, and the logits that made the labels."""
+        """Return the targets, the mask of selected samples, and the logits that labels are made
+        from.
+        """
         loss, classes = self.protocol.fits[t].loss, self.protocol.classes
         if labels is None:
             everything = np.ones(len(part.given), dtype=bool)
@@ -147,18 +150,18 @@ class ExplicitEngine:
 
 
 class MeasuredEngine(ExplicitEngine):
-    """An engine of a simulation, whose fits are measured.
+    """The engine of a simulation, whose fits are measured.
 
     Arguments:
-        plan: of the run.
-        source: of the samples.
+        plan: plan of the run.
+        source: source of the samples.
         tolerance: relative accuracy of q, m and B.
     """
 
     def __init__(self, plan: RunPlan, source: TestedSource, tolerance: float):
         super().__init__(plan.protocol, source, plan.features, tolerance)
         self.tested = source
-        # Probes ask a revealed matrix more than the fit did: if a later fit asks it too, they wait.
+        # Probes reveal more of a matrix; if a later fit uses the matrix, they must wait for it.
         revealed = getattr(source, "noise", None) is RevealedGaussian
         self.probes_wait = revealed and not plan.protocol.every_sample_once
 
@@ -215,8 +218,8 @@ def _fit(
     bias: Any,
     tolerance: float,
 ) -> Fit:
-    """Return the minimiser on these samples, from the weights and the bias of an earlier fit; its
-    failure is an error of this step.
+    """Return the fit to these samples, started from the weights and the bias of an earlier fit;
+    raise `ConvergenceError` of step t if it fails.
     """
     users_own = type(step.loss) not in (Logistic, Squared)
     solver = fit if weights.ndim == 1 else fit_classes
@@ -234,7 +237,7 @@ def _fit(
         )
     except FitError as error:
         if users_own and np.isfinite(error.reach):
-            check_within(step.loss, 2.0 * error.reach)  # a contradiction is the better reason
+            check_within(step.loss, 2.0 * error.reach)  # an inconsistent loss is a clearer reason
         state = {"norm": float(np.linalg.norm(weights))}
         if weights.ndim == 1:
             state["bias"] = bias

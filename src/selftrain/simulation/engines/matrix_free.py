@@ -1,9 +1,10 @@
 r"""One seed of self-training without matrices and without vectors of N entries.
 
-From one step to the next only $m$, $v = q - m^2$ and $B$ pass: the next batch is fresh, so all it
-can know of the weights is their coordinates along $e_1 = v/\sqrt N$ and $e_2$. A batch needs two
-columns to be labelled, the fit (`frame/frame_fit.py`) reveals as many more as it asks for. Weights,
-if a histogram is wanted, are drawn afterwards with exactly the law they have given the coordinates.
+The only results of a step that the next one needs are $m$, $v = q - m^2$ and $B$: the next batch is
+fresh and depends on the weights only through their coordinates along $e_1 = v/\sqrt N$ and the
+orthogonal direction $e_2$. Two columns of a batch are drawn to label it; the fit
+(`frame/frame_fit.py`) draws more as needed. If weights are requested, for a histogram, they are
+drawn afterwards, from their exact law given the coordinates.
 """
 
 from __future__ import annotations
@@ -47,20 +48,22 @@ from ..seed_record import Mask, SeedOptions
 from ..seed_run import gaussian_rule
 
 SIGNS = 2**31
-"""The stream of the classes; streams 0, 1, ... are the columns."""
+"""The random stream of the classes; streams 0, 1, ... are those of the columns."""
 
 MOST = 2000
-"""Directions that a fit may take."""
+"""Largest number of directions of a fit."""
 
 SINGLE = 32
-"""Columns in single precision; a fit that needs more starts again in double precision."""
+"""Largest number of columns in single precision; a fit that needs more restarts in double
+precision.
+"""
 
 CHUNK = 1 << 16
 
 
 def supports(plan: RunPlan) -> bool:
-    """Return whether this engine knows the losses and the protocol: two classes, labelled samples,
-    then fresh batches of one kind that the fit before has labelled.
+    """Return whether this engine supports the losses and the protocol: two classes, labelled
+    samples in fit 0, then one fresh batch per fit, labelled by the fit before.
     """
     protocol = plan.protocol
 
@@ -88,10 +91,10 @@ class FrameEngine:
     """Samples and models of one seed.
 
     Arguments:
-        plan: of the run.
-        options: how the seed is run.
-        seed: of the random numbers.
-        room: columns to begin with.
+        plan: plan of the run.
+        options: options of the seed.
+        seed: seed of the random numbers.
+        room: initial number of columns.
     """
 
     probes_wait = False
@@ -151,11 +154,13 @@ class FrameEngine:
         return self.batch.all_logits(self.point, self.points[-1][1], random)
 
     def forget(self, t: int) -> None:
-        """Do nothing: the arrays of columns are used again."""
+        """Do nothing: the arrays of columns are reused."""
 
 
 class _Room:
-    """Room for the columns of the frame and of the revealed residuals, used again by every step."""
+    """Buffers for the columns of the frame (x) and of the revealed residuals (u), reused by every
+    step.
+    """
 
     def __init__(self, rows: int, room: int):
         self.x = np.empty((room, rows), np.float32)
@@ -163,14 +168,14 @@ class _Room:
 
     @property
     def usable(self) -> int:
-        """Number of columns a fit may fill: few in single precision, because many magnify its
-        rounding.
+        """The number of columns a fit may fill: few in single precision, because many would magnify
+        rounding errors.
         """
         return min(len(self.x), SINGLE) if self.x.dtype == np.float32 else len(self.x)
 
     def grow(self, filled: int, revealed: int, rows: int, fitting: bool) -> None:
-        """Make half as much room again, in double precision if a fit needs it; what is filled
-        stays.
+        """Enlarge the buffers by half, with their contents; in double precision if a fit needs
+        it.
         """
         room = len(self.x) + len(self.x) // 2 + 2
         precise = self.x.dtype == np.float64 or (fitting and self.usable == SINGLE)
@@ -185,7 +190,7 @@ def _grown(columns: NDArray[Any], kept: int, rows: int, room: int, precise: bool
 
 
 class RevealedRows:
-    """The samples of fit t: drawn, labelled, selected; then fitted and probed."""
+    """The samples of fit t: they are drawn, labelled and selected, then fitted and probed."""
 
     def __init__(self, plan: RunPlan, t: int, seed: int, columns: _Room, state: Array, bias: float):
         self.step = step = plan.protocol.fits[t]
@@ -219,7 +224,7 @@ class RevealedRows:
         self.logits, self._base, self._change = np.empty(count), np.empty(count), np.empty(count)
 
     def _label(self, labels: PseudoLabels, state: Array, bias: float) -> Array:
-        """Return the targets of the selected samples; the columns are packed to these."""
+        """Return the targets of the selected samples, and compact the columns to these samples."""
         x = self.columns.x
         logits = np.empty(self.rows)
         for here in _chunks(self.rows):
@@ -241,8 +246,8 @@ class RevealedRows:
     def fit(
         self, state: Array, bias: float, train_bias: bool, tolerance: float
     ) -> tuple[Array, float, float]:
-        """Coordinates of the minimiser in the frame, its bias, and the relative error of both;
-        weights smaller than what rounding leaves of them are zero, and their error is 1.
+        """Return the coordinates of the minimiser in the frame, its bias, and their relative error.
+        Weights smaller than their rounding error are set to zero, with a relative error of 1.
         """
         start = self.frame
         while True:
@@ -267,7 +272,7 @@ class RevealedRows:
                     return np.zeros(frame), found, 1.0
                 return point[:frame].copy(), found, max(error, blur / norm)
             if ended != FULL:
-                with np.errstate(over="ignore"):  # weights that run away
+                with np.errstate(over="ignore"):  # diverging weights
                     norm = float(np.linalg.norm(point[:frame]))
                 reason = "the fit did not settle"
                 if self.ridge == 0:
@@ -283,7 +288,7 @@ class RevealedRows:
             columns.grow(start, 0, self.targets.size, fitting=True)
 
     def probe(self, random: np.random.Generator) -> float:
-        r"""One estimate of $\chi$: a random probe through the inverse Hessian at the minimiser."""
+        r"""Return one estimate of $\chi$, from a random probe of the inverse Hessian."""
         features, count = self.features, self.targets.size
         coordinates = np.append(random.standard_normal(self.frame), 0.0)
         outside = features - self.frame
@@ -306,8 +311,8 @@ class RevealedRows:
             self.columns.grow(self.frame, self.revealed, count, fitting=False)
 
     def all_logits(self, point: Array, bias: float, random: np.random.Generator) -> Array:
-        """Return the logits of all samples; those of rejected samples, not needed so far, are drawn
-        now.
+        """Return the logits of all samples; those of rejected samples are drawn here, because they
+        were not needed before.
         """
         if self.selected.all():
             return self.logits.copy()
@@ -321,7 +326,7 @@ class RevealedRows:
     def _law(self) -> Law:
         """Return the law of the part of the matrix that is not drawn yet.
 
-        For one seed it is the same however many columns the arrays have room for.
+        For a given seed it does not depend on the size of the buffers.
         """
         free = self.features - np.arange(len(self.columns.x) + 1)
         random = np.random.Generator(np.random.Philox(self.lengths_seed))
@@ -330,14 +335,16 @@ class RevealedRows:
 
 
 class _Weights:
-    """Weight vectors with the law they have given their coordinates in the frames of the steps."""
+    """Weight vectors, drawn from their law given their coordinates in the frames of the steps."""
 
     def __init__(self, features: int):
         self.center = np.full(features, features**-0.5)
         self.across = np.zeros(features)
 
     def draw(self, point: Array, random: np.random.Generator) -> Array:
-        r"""$w_t = a v + b w_{t-1} + s \hat g$ with $\hat g$ Gaussian, off both, normalised."""
+        r"""Return $w_t = a v + b w_{t-1} + s \hat g$ with $\hat g$ Gaussian, orthogonal to both and
+        normalised.
+        """
         fresh = random.standard_normal(self.center.size)
         for known in (self.center, self.across):
             fresh -= (known @ fresh) * known

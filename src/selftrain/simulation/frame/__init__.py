@@ -1,1 +1,3 @@
-"""The fit in the revealed frame: columns, passes over the rows, Newton steps, probes."""
+"""The fit in the revealed frame (see `frame_fit`): columns, passes over the samples, Newton steps,
+probes.
+"""

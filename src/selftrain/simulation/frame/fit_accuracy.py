@@ -1,4 +1,4 @@
-"""How accurate a fit in the revealed frame is: an estimate of the error of q, m and the bias."""
+"""An estimate of the error of q, m and the bias of a fit in the revealed frame."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...runtime.kernels import kernel
 from .passes import dot
 
 STEEPEST = 0.91
-"""The last entry of a column, squared, is counted as at most this share of the column's square: one
-direction alone says little about how the inverse Hessian falls along the frame.
+"""Upper bound of the squared last entry of a column of the inverse Hessian, relative to the squared
+column: a single direction says little about the decay of the column along the frame.
 """
 
 
@@ -25,8 +25,12 @@ class FitPoint(NamedTuple):
 
 
 class Outside(NamedTuple):
-    r"""Directions outside the frame: the slope along the next one, $\sqrt N$, and the norm of
-    weights below which rounding exceeds the tolerance.
+    r"""Quantities that determine the error from directions outside the frame.
+
+    Attributes:
+        slope: gradient along the next direction.
+        root: $\sqrt N$.
+        faint: norm of the weights below which rounding errors exceed the tolerance.
     """
 
     slope: float
@@ -36,16 +40,17 @@ class Outside(NamedTuple):
 
 @kernel(nogil=True, error_model="numpy")
 def accuracy(now: Any, last: Any, newton: Any, column: Any, frame: Any, off: Any) -> float:
-    r"""Estimated relative error of q, m and B: what the Newton step and the slope `off` the frame
-    still promise.
+    r"""Return the estimated relative error of q, m and B, from the Newton step within the frame and
+    the slope outside it (`off`).
 
     Directions couple to their neighbours, as in Lanczos' method: along the frame the last column of
-    the inverse Hessian falls as $R^j$, with $1 - R^2$ its last entry squared over its square. In a
-    frame that goes on the same way, the column of the next direction is the last one times
-    $R/(1-R^2)$, and its norm $\sqrt{1+R^2}/(1-R^2)$ times as large. Besides, the given directions
-    and the bias overlap with it at random, by order $N^{-1/2}$ from each of the $1/(1-R^2)$ nearest
-    ones. The last changes, which fall as $R^2$, are the second witness. Weights smaller than
-    `off.faint` are measured by it: to know them better is beyond rounding.
+    the inverse Hessian decays as $R^j$, with $1 - R^2$ the ratio of its squared last entry to its
+    squared norm. If the frame continues in the same way, the column of the next direction is the
+    last one times $R/(1-R^2)$, and its norm $\sqrt{1+R^2}/(1-R^2)$ times as large. In addition, the
+    given directions and the bias have random overlaps with it, of order $N^{-1/2}$ from each of the
+    $1/(1-R^2)$ nearest ones. The last changes of q, m and B, which decay as $R^2$, give a second
+    estimate. For weights smaller than `off.faint` the error is relative to that norm, because of
+    rounding.
     """
     point, q, m, bias = now
     slope, root, faint = off

@@ -1,15 +1,17 @@
-r"""The fit of one step in the revealed frame: no vector of N entries is ever formed.
+r"""The fit of one step in the revealed frame, without any vector of N entries.
 
 With $e_1 = v/\sqrt N$ and $e_2$ along the rest of the previous weights, the ridge loss of a
-Gaussian mixture is invariant under rotations of everything else. A gradient $X^\top r$ leaves the
-frame only along $\sqrt\Delta\,(I - E E^\top) Z^\top r$; given what is known, that is a fresh
-direction of length $\sqrt\Delta\,\rho\,\beta$ with $\rho$ the part of r outside the revealed
-residuals U and $\beta \sim \chi_{N-k}$. Calling it $e_{k+1}$, its column is $Z e_{k+1} = \beta u +
-(I - U U^\top - u u^\top) g$ with u the new unit residual and g fresh. So the N side of the problem
-is k numbers, and the whole law is exact.
+Gaussian mixture is invariant under rotations of all other directions. The *frame* E is the list of
+directions $e_1, \dots, e_k$ in which the data are known so far. A gradient $X^\top r$ leaves the
+frame only along $\sqrt\Delta\,(I - E E^\top) Z^\top r$. Conditionally on what is known, this is a
+uniformly random new direction of length $\sqrt\Delta\,\rho\,\beta$, with $\rho$ the norm of the
+part of r outside the span U of the residuals used so far, and $\beta \sim \chi_{N-k}$. It becomes
+$e_{k+1}$, and its column is $Z e_{k+1} = \beta u + (I - U U^\top - u u^\top) g$, with u the new
+unit residual and g a new Gaussian vector. So weights are represented by k numbers, and the law is
+exact.
 
-The minimiser moves by Newton steps over the frame and the bias. The Hessian gets its new row with
-every direction, at the present point, and a BFGS correction from every move.
+The minimum is found by Newton steps over the frame and the bias. With every new direction the
+Hessian gets a new row, at the current point, and after every step a BFGS correction.
 """
 
 from __future__ import annotations
@@ -49,44 +51,44 @@ from .passes import (
 )
 
 SETTLED, FULL, LOST = 0, 1, 2
-"""Ways a fit ends: converged, more columns (or double precision) are needed, no convergence."""
+"""How a fit ends: converged; more columns (or double precision) are needed; not converged."""
 
 TAKEN_BACK, INSIDE_MOVES = 3, 12
-"""A move taken back so often, or so many moves in a row inside the span: the Hessian is
-recomputed.
+"""The Hessian is recomputed after a step was shortened this many times, or after this many steps in
+a row within the frame.
 """
 
 ROUNDING = 2.0**-50
-"""Of a residual, relative to targets and residuals."""
+"""Rounding error of a residual, relative to targets and residuals."""
 
 EXPLORED = 12
-"""With fewer directions the Hessian is not known well enough to say what others would do: then only
-the bound of strong convexity counts, the slope over the ridge.
+"""With fewer directions than this the Hessian does not allow an estimate for further ones: then the
+error bound is that of strong convexity, the slope divided by the ridge.
 """
 
 SMALL_RIDGE, SMALL_RESIDUAL = 5e-3, 0.03
-"""A logistic fit is saturated where its ridge is below this number times the rows, and below the
-other are both the root mean square of its residuals and the mean of its curvatures: then the loss
-is hardly more curved than the ridge.
+"""A logistic fit is saturated if its ridge is below `SMALL_RIDGE` times the number of samples, and
+both the root mean square of its residuals and its mean curvature are below `SMALL_RESIDUAL`: then
+the curvature of the loss is hardly larger than the ridge.
 """
 
 EASY, DOUBT = 32, 4.0
-"""A logistic fit with more directions is ill-conditioned: its error is estimated on a recomputed
-Hessian, and taken to be so many times larger.
+"""A logistic fit with more than `EASY` directions is ill-conditioned: its error is estimated with a
+recomputed Hessian and multiplied by `DOUBT`.
 """
 
 INSIDE_FIRST = 10.0
-"""Stay in the known span while its Newton step exceeds the reach of a new direction by this
-factor.
+"""No new direction is added while the Newton step within the frame exceeds the expected step along
+a new one by this factor.
 """
 
 PASSES = 3000
-"""Passes over the rows that a fit may take."""
+"""Largest number of passes over the samples in a fit."""
 
 
 class FitStart(NamedTuple):
-    """Where a fit starts: the coordinates in the frame (overwritten by the minimiser) and the bias,
-    trained or not.
+    """The start of a fit: coordinates in the frame (overwritten by the minimiser), the bias, and
+    whether it is trained.
     """
 
     point: Any
@@ -95,13 +97,13 @@ class FitStart(NamedTuple):
 
 
 class Law(NamedTuple):
-    r"""The law of what is not revealed yet.
+    r"""The ridge, and the law of the part of the data that is not revealed yet.
 
     Attributes:
         ridge: $\lambda N$.
         scale: $\sqrt\Delta$.
-        lengths: draws of $\chi_{N-k}$ by the size k of the frame; 0 where it is complete.
-        key: of the random columns.
+        lengths: draws of $\chi_{N-k}$ by the size k of the frame; 0 if the frame is complete.
+        key: key of the random columns.
     """
 
     ridge: float
@@ -111,8 +113,14 @@ class Law(NamedTuple):
 
 
 class FrameFit(NamedTuple):
-    """How a fit ended, the size of the frame and of the revealed span, the bias, the error estimate
-    that was reached, and the norm that rounding alone may give to weights.
+    """The result of a fit.
+
+    Attributes:
+        ended: SETTLED, FULL or LOST.
+        frame, revealed: sizes of the frame and of the span of the residuals.
+        bias: the bias.
+        error: estimated relative error.
+        blur: norm of the weights that rounding errors alone may cause.
     """
 
     ended: int
@@ -127,10 +135,11 @@ class FrameFit(NamedTuple):
 def fit_frame(
     loss: Any, columns: Any, frame: Any, rows: Any, start: Any, law: Any, tolerance: float
 ) -> FrameFit:
-    """Minimise over the bias and the frame, which grows as it must.
+    """Minimise over the bias and the frame, which is extended as needed.
 
     Arguments:
-        columns: with room for as many as may be needed; the first `frame` of x are given.
+        columns: buffers; the first `frame` columns of x are given.
+        frame: initial size of the frame.
         tolerance: relative accuracy of q, m and the bias.
     """
     point, bias, train_bias = start
@@ -141,7 +150,7 @@ def fit_frame(
     sums = PassSums(np.zeros(room), np.zeros(room), np.zeros(room))
     shift, descent, stiffness, grain, error, blur = bias, 0.0, 0.0, 0.0, np.inf, 0.0
     coarse = np.sqrt(dot(rows.targets, rows.targets, rows.targets.size))
-    # Typed constants: a literal would make the compiler specialise every pass for it.
+    # Typed constants: with literals the compiler would specialise every pass.
     revealed: Any = np.int64(0)
     draw: Any = np.bool_(True)
     taken_back, moves_inside = 0, 0
@@ -208,8 +217,8 @@ def fit_frame(
 def judge(
     fit: Any, filled: Any, now: Any, last: Any, off: Any, tolerance: float, soft: bool
 ) -> tuple[Any, float]:
-    """The Newton step at a point, and the estimated relative error of q, m and the bias there; in a
-    `soft` (saturated) fit no smaller than strong convexity allows.
+    """Return the Newton step at a point, and the estimated relative error of q, m and the bias; for
+    a `soft` (saturated) fit the error is at least the bound from strong convexity.
     """
     frame, revealed = filled
     loss, ridge, _ = fit.objective
@@ -234,11 +243,11 @@ def judge(
 
 @kernel(nogil=True, error_model="numpy")
 def saturated(fit: OpenFit) -> bool:
-    """Whether a small ridge lets a logistic fit separate its rows, so that hardly a residual is
-    left.
+    """Return whether a logistic fit with a small ridge separates its samples, so that residuals
+    almost vanish.
 
-    Then some directions are as soft as the ridge, whatever the frame shows, and single precision,
-    which is relative to the residuals of the start, knows too little of those of the end.
+    Then some directions have no more curvature than the ridge, even if the frame does not show it;
+    and single precision, relative to the initial residuals, is too coarse for the final ones.
     """
     loss, ridge, _ = fit.objective
     _, targets, base, change = fit.rows
@@ -250,13 +259,13 @@ def saturated(fit: OpenFit) -> bool:
         residual = base[i] + change[i]
         sigma = targets[i] + residual
         square += residual * residual
-        curvature += sigma * (1.0 - sigma)  # of soft targets it may be large at small residuals
+        curvature += sigma * (1.0 - sigma)  # with soft targets large even if residuals are small
     return bool(square < SMALL_RESIDUAL**2 * count and curvature < SMALL_RESIDUAL * count)
 
 
 @kernel(nogil=True, error_model="numpy")
 def separates(loss: Any, ridge: float, rows: Any) -> bool:
-    """Whether a fit without ridge has no minimum: a logistic loss below ln 2 has every margin
-    positive.
+    """Return whether a fit without ridge has no minimum because its samples are separated: if the
+    total logistic loss is below ln 2, all margins are positive.
     """
     return ridge == 0.0 and loss == LOGISTIC and total_loss(loss, rows[0], rows[1]) < np.log(2.0)

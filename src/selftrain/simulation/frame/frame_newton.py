@@ -1,5 +1,5 @@
 """Newton's method over the bias (index 0) and the frame, compiled: the state of a fit, its Hessian
-(recomputed, corrected, or with one more direction), its steps, and the moves that it makes.
+(recomputed, corrected, or extended by a direction), and its steps.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from ...runtime.kernels import kernel
 from .passes import curvatures, dot, project, residuals, reveal, total
 
 OVERSHOT, MOST_TAKEN_BACK = 0.9, 40
-"""A move went too far where the slope along it, now uphill, exceeds this share of the slope that it
-began with. It is taken back in part, at most so many times in a row.
+"""A step has overshot if the slope along it, now uphill, exceeds `OVERSHOT` times the initial
+slope. It is then shortened, at most `MOST_TAKEN_BACK` times in a row.
 """
 
 LEAST_KEPT, MOST_KEPT = 0.1, 0.7
-"""The part that remains of a move that went too far lies between these."""
+"""Bounds of the fraction that is kept of a step that has overshot."""
 
 
 class Objective(NamedTuple):
-    r"""What a fit minimises: the loss, $\lambda N$, and whether the bias is trained."""
+    r"""The objective of a fit: the loss, $\lambda N$, and whether the bias is trained."""
 
     loss: Any
     ridge: float
@@ -29,8 +29,8 @@ class Objective(NamedTuple):
 
 
 class FitArrays(NamedTuple):
-    """Arrays over the bias (index 0) and the frame: the Hessian, the gradient now and before the
-    last move, that move; `step` is its part in the frame.
+    """Arrays over the bias (index 0) and the frame: the Hessian, the current gradient, the gradient
+    before the last move, and that move; `step` is its part within the frame.
     """
 
     hessian: Any
@@ -51,7 +51,7 @@ class OpenFit(NamedTuple):
 
 @kernel(nogil=True, error_model="numpy")
 def open_fit(objective: Objective, columns: Any, rows: Any, point: Any) -> OpenFit:
-    """Return a fit at zero weights and logits; its first move leads to the starting point."""
+    """Return a fit at zero weights and logits; its first move will be to the starting point."""
     size = columns.x.shape[0] + 1
     rows.logits[:] = 0.0
     rows.base[:] = 0.0
@@ -63,7 +63,9 @@ def open_fit(objective: Objective, columns: Any, rows: Any, point: Any) -> OpenF
 
 @kernel(nogil=True, error_model="numpy")
 def full_hessian(fit: OpenFit, frame: Any) -> None:
-    """Hessian over the bias (the identity if it is fixed) and the frame, at the present logits."""
+    """Compute the Hessian over the bias (identity if it is fixed) and the frame, at the current
+    logits.
+    """
     loss, ridge, train_bias = fit.objective
     x, hessian = fit.columns.x, fit.work.hessian
     logits, targets, _, _ = fit.rows
@@ -84,11 +86,14 @@ def full_hessian(fit: OpenFit, frame: Any) -> None:
 
 @kernel(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[Any, Any, bool]:
-    """x with hessian x = -gradient over the first `size` entries, by Cholesky's method.
+    """Solve hessian x = -gradient over the first `size` entries by Cholesky's method.
 
-    The second result is the last column of the inverse: what a slope along the newest direction
-    does to all. A pivot below `floor` (below 0 for the bias, in place 0), which the true Hessian
-    cannot have, is raised to it; the third result says whether none was.
+    Pivots below `floor` (below 0 for the bias, index 0), which the true Hessian cannot have, are
+    raised to it.
+
+    Returns:
+        x; the last column of the inverse, which is the response of all entries to a slope along the
+        newest direction; whether no pivot was raised.
     """
     factor = np.zeros((size, size))
     x = np.empty(size)
@@ -122,7 +127,7 @@ def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[A
 
 @kernel(nogil=True, error_model="numpy")
 def secant(hessian: Any, move: Any, gradient: Any, before: Any, size: Any) -> None:
-    """BFGS: after `move` changed the gradient from `before`, make hessian @ move that change."""
+    """Make a BFGS correction, after which hessian @ move is gradient - before."""
     image, change = np.zeros(size), np.empty(size)
     for i in range(size):
         change[i] = gradient[i] - before[i]
@@ -137,10 +142,10 @@ def secant(hessian: Any, move: Any, gradient: Any, before: Any, size: Any) -> No
 
 @kernel(nogil=True, error_model="numpy")
 def sound_step(fit: OpenFit, frame: Any) -> tuple[Any, Any]:
-    """The Newton step and the last column of the inverse Hessian.
+    """Return the Newton step and the last column of the inverse Hessian.
 
-    A Hessian with a smaller eigenvalue than the ridge allows has suffered from its corrections: it
-    is recomputed.
+    If the Hessian has an eigenvalue below the ridge, which its corrections may cause, it is
+    recomputed.
     """
     hessian, gradient, _, _, _ = fit.work
     floor = 0.5 * fit.objective.ridge
@@ -153,9 +158,7 @@ def sound_step(fit: OpenFit, frame: Any) -> tuple[Any, Any]:
 
 @kernel(nogil=True, error_model="numpy")
 def append_direction(fit: OpenFit, filled: Any, new: Any) -> None:
-    """Reveal the direction `new`, the last of the frame from now on, with its slope and its row of
-    the Hessian.
-    """
+    """Append the direction `new` to the frame, with its slope and its row of the Hessian."""
     loss, ridge, train_bias = fit.objective
     hessian, gradient, _, _, _ = fit.work
     last = filled.frame + 1
@@ -191,7 +194,9 @@ def kept_share(descent: float, ahead: float) -> float:
 
 @kernel(nogil=True, error_model="numpy")
 def take_back(work: FitArrays, point: Any, size: Any, kept: float) -> float:
-    """Undo all but a fraction of the last move over `size` directions; return that of the bias."""
+    """Undo all but the fraction `kept` of the last move over `size` directions; return the change
+    of the bias.
+    """
     _, _, _, move, step = work
     for j in range(size):
         step[j] = (kept - 1.0) * move[j + 1]
@@ -216,8 +221,8 @@ def make(work: FitArrays, point: Any, size: Any, newton: Any) -> float:
 
 @kernel(nogil=True, error_model="numpy")
 def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> None:
-    """Shorten a move so that the spread of the logits at most doubles: farther out the loss is not
-    quadratic.
+    """Shorten a move so that the spread of the logits at most doubles: beyond that the quadratic
+    model of the loss is poor.
     """
     spread = scale * np.sqrt(dot(newton[1:], newton[1:], size - 1)) + abs(newton[0])
     most = 2.0 + scale * norm + abs(bias)

@@ -1,10 +1,10 @@
-r"""Passes over the rows of a batch, compiled: everything of the frame engine that costs time.
+r"""Passes over the samples (rows) of a batch, compiled: the expensive part of the frame engine.
 
-The rows are M; the columns are the few directions of the frame. `x[j]` holds $X e_j$ for the
-frame vector $e_j$, `u[j]` an orthonormal basis of the residuals whose image $Z^\top r$ has been
-revealed, both in single precision (the stored numbers *are* the matrix), all arithmetic in double
-but for the products of two stored columns. A pass walks over tiles of rows that stay in the cache
-and does all that can be done with them.
+There are M rows; the columns are the few directions of the frame. `x[j]` is $X e_j$ for the frame
+vector $e_j$, and `u[j]` an orthonormal basis of the residuals whose product $Z^\top r$ has been
+revealed. Both are stored in single precision (the rounded numbers define the matrix, so this is no
+error); arithmetic is in double precision except for products of two stored columns. A pass goes
+over tiles of rows that fit into the cache, and does all work on a tile at once.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Hessian).
 """
 
 FLAT = 1e-11
-"""A change of the residuals whose part outside the revealed span is a smaller share has none: it is
-rounding.
+"""If the part of a change of the residuals outside the revealed span is a smaller fraction than
+this of the whole, it is rounding error and set to zero.
 """
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
 class Columns(NamedTuple):
-    """Room for the columns `x` of the frame and `u` of the revealed residuals, one per row of these
-    arrays.
+    """Buffers for the columns `x` of the frame and `u` of the revealed residuals; each column is a
+    row of these arrays.
     """
 
     x: Any
@@ -40,17 +40,17 @@ class Columns(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """How many columns of `x` and of `u` are filled."""
+    """Numbers of columns of `x` and of `u` that are filled."""
 
     frame: Any
     revealed: Any
 
 
 class BatchRows(NamedTuple):
-    """What a pass knows of each row of the batch; all but the targets are overwritten.
+    """Values of each row of the batch; a pass overwrites all but the targets.
 
-    `base` is the last residual inside the revealed span, `change` the present residual minus base.
-    A probe has curvatures in the place of targets.
+    `base` is the last residual within the revealed span, `change` the current residual minus
+    `base`. For a probe, `targets` are curvatures.
     """
 
     logits: Any
@@ -67,7 +67,7 @@ class FreshColumn(NamedTuple):
 
 
 class PassSums(NamedTuple):
-    r"""What a pass adds up: $X^\top r$, $U^\top$ change, and $U^\top g$ for a fresh column g."""
+    r"""The sums of a pass: $X^\top r$, $U^\top$ change, and $U^\top g$ for a new column g."""
 
     slopes: Any
     along: Any
@@ -89,7 +89,9 @@ class NewDirection(NamedTuple):
 
 @njit(inline="always")
 def _exp_of_minus(x: Any) -> Any:
-    """exp(-x) for 0 <= x <= 700: powers of two by bits, Taylor to order 12 on the rest."""
+    """Return exp(-x) for 0 <= x <= 700: a power of two from its bits, times a Taylor series of
+    order 12.
+    """
     shifted = np.float64(x * -1.4426950408889634 + 6755399441055744.0)
     n = shifted - 6755399441055744.0
     t = (-x - n * 0.6931471803691238) - n * 1.9082149292705877e-10
@@ -116,10 +118,10 @@ def _sigmoid(x: Any) -> Any:
     return inverse if x >= 0 else e * inverse
 
 
-# Contraction only: in `_exp_of_minus` the order of the sums is the algorithm.
+# No reassociation here: `_exp_of_minus` relies on the order of its sums.
 @kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 def residuals(loss: Any, logits: Any, targets: Any, out: Any) -> None:
-    """Slopes of the loss."""
+    """Write the slopes of the loss to `out`."""
     if loss == LOGISTIC:
         for i in range(logits.size):
             out[i] = _sigmoid(logits[i]) - targets[i]
@@ -133,7 +135,7 @@ def residuals(loss: Any, logits: Any, targets: Any, out: Any) -> None:
 
 @kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 def curvatures(loss: Any, residual: Any, targets: Any, out: Any) -> None:
-    """Curvatures of the loss, from residuals and targets."""
+    """Write the curvatures of the loss to `out`, from residuals and targets."""
     if loss == LOGISTIC:
         for i in range(residual.size):
             sigma = residual[i] + targets[i]
@@ -148,7 +150,7 @@ def curvatures(loss: Any, residual: Any, targets: Any, out: Any) -> None:
 
 @kernel(nogil=True, error_model="numpy", fastmath=_FAST)
 def accumulate(columns: Any, count: Any, first: Any, coefficients: Any, out: Any) -> None:
-    """out += sum_j coefficients[j] columns[j] on one tile of rows."""
+    """Add sum_j coefficients[j] columns[j] to `out`, on one tile of rows."""
     size = out.size
     j = 0
     while j + 4 <= count:
@@ -168,7 +170,7 @@ def accumulate(columns: Any, count: Any, first: Any, coefficients: Any, out: Any
 
 @kernel(nogil=True, error_model="numpy", fastmath=_FAST)
 def project(columns: Any, count: Any, first: Any, vector: Any, out: Any) -> None:
-    """out[j] += columns[j] . vector on one tile of rows."""
+    """Add columns[j] . vector to out[j], on one tile of rows."""
     size = vector.size
     j = 0
     while j + 4 <= count:
@@ -196,7 +198,7 @@ def project(columns: Any, count: Any, first: Any, vector: Any, out: Any) -> None
 
 @kernel(nogil=True, error_model="numpy")
 def dot(a: Any, b: Any, size: Any) -> float:
-    """The inner product of the first `size` entries."""
+    """Return the inner product of the first `size` entries, summed in order."""
     total: float = 0.0
     for i in range(size):
         total += a[i] * b[i]
@@ -205,7 +207,7 @@ def dot(a: Any, b: Any, size: Any) -> float:
 
 @kernel(nogil=True, error_model="numpy", fastmath=_FAST)
 def inner(a: Any, b: Any) -> float:
-    """a . b."""
+    """Return the inner product a . b, vectorised."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -214,7 +216,7 @@ def inner(a: Any, b: Any) -> float:
 
 @kernel(nogil=True, error_model="numpy", fastmath=_FAST)
 def total(a: Any) -> float:
-    """Sum of a."""
+    """Return the sum of the entries."""
     result = 0.0
     for i in range(a.size):
         result += a[i]
@@ -225,10 +227,10 @@ def total(a: Any) -> float:
 def advance(
     loss: Any, columns: Any, filled: Any, rows: Any, move: Any, noise: Any, sums: Any
 ) -> tuple[float, float, float]:
-    r"""Make a `move` (a step in the frame, a shift of the bias); reduce what the next move needs.
+    r"""Make a `move` (a step in the frame and a shift of the bias), and compute the sums that the
+    next move needs.
 
-    With `noise.draw`, the slot x[frame] is filled with fresh normals g. Adds to `sums`; returns
-    $\sum r$,
+    With `noise.draw`, x[frame] is filled with new normals g. Adds to `sums`; returns $\sum r$,
     |change|^2 and change . g.
     """
     x, u = columns
@@ -267,8 +269,8 @@ def advance(
 
 @kernel(nogil=True, error_model="numpy")
 def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any) -> float:
-    """Second Gram-Schmidt pass: adds U . (change - U inside) to `correction`, returns the square of
-    the rest.
+    """Make a second Gram-Schmidt pass: add U . (change - U inside) to `correction`, and return the
+    squared norm of the rest.
     """
     rest = np.empty(TILE)
     minus = -inside
@@ -286,7 +288,9 @@ def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any
 
 @kernel(nogil=True, error_model="numpy")
 def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tuple[Any, float]:
-    """Coordinates of the change of residuals in the revealed span, and the length of the rest."""
+    """Return the coordinates of the change of residuals in the revealed span, and the length of the
+    rest.
+    """
     inside = along[:revealed].copy()
     rest = square - dot(inside, inside, revealed)
     if rest < 0.5 * square:
@@ -302,12 +306,12 @@ def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tupl
 def reveal(
     loss: Any, columns: Any, filled: Any, rows: Any, new: Any, hessian_row: Any
 ) -> tuple[float, float]:
-    r"""Append a direction to both sides: $u_{new} = (dr - U a)/\rho$, $x_{new} = \sqrt\Delta\,(g -
+    r"""Append a direction to u and x: $u_{new} = (dr - U a)/\rho$, $x_{new} = \sqrt\Delta\,(g -
     U h + w\,u_{new})$.
 
-    With `new.length` = 0 only the frame grows ($x_{new} = \sqrt\Delta\,(g - U h)$). Adds the new
-    row of $X^\top D X$ to `hessian_row` (as far as it reaches); returns its entry with the bias and
-    the slope $x_{new} \cdot r$.
+    With `new.length` = 0 only x is extended ($x_{new} = \sqrt\Delta\,(g - U h)$). Adds the new row
+    of $X^\top D X$ to `hessian_row` (up to its length); returns the entry of the bias and the slope
+    $x_{new} \cdot r$.
     """
     x, u = columns
     frame, revealed = filled
@@ -355,7 +359,7 @@ def soft_targets(loss: Any, sharpness: float, logits: Any) -> None:
 
 @kernel(nogil=True, error_model="numpy")
 def total_loss(loss: Any, logits: Any, targets: Any) -> float:
-    """Sum of the loss over the rows."""
+    """Return the sum of the loss over the rows."""
     result = 0.0
     for i in range(logits.size):
         u = logits[i]

@@ -1,7 +1,7 @@
 r"""A probe of the susceptibility in the revealed frame.
 
-$\chi = \frac1N \mathrm{tr}\,(X^\top D X/N + \lambda)^{-1}$ is estimated by random probes z;
-conjugate gradients solve for each, and what they ask of the matrix is revealed as in the fit.
+$\chi = \frac1N \mathrm{tr}\,(X^\top D X/N + \lambda)^{-1}$ is estimated by random probes z. For
+each, conjugate gradients solve a linear system; the columns they need are drawn as in the fit.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from .passes import (
 )
 
 MOST_DIRECTIONS = 400
-"""A probe that took so many ends with the estimate that it has."""
+"""Largest number of directions of a probe, which then returns its current estimate."""
 
 
 @kernel(nogil=True, error_model="numpy")
 def probe_frame(
     columns: Any, filled: Any, rows: Any, probe: Any, law: Any, tolerance: float
 ) -> tuple[int, float]:
-    r"""$z^\top (X^\top D X + \kappa)^{-1} z$ by conjugate gradients that go on revealing the same
-    matrix.
+    r"""Return how the probe ended and $z^\top (X^\top D X + \kappa)^{-1} z$, by conjugate gradients
+    that reveal more of the same matrix.
 
-    `rows` carries the curvatures D in the place of the targets; `probe` are the coordinates of z in
-    the frame, then its length outside. Returns how it ended and the form.
+    Arguments:
+        rows: with the curvatures D in place of the targets.
+        probe: the coordinates of z in the frame, then its length outside.
     """
     ridge, scale, lengths, key = law
     frame, revealed = filled

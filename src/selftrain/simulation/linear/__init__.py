@@ -1,1 +1,1 @@
-"""Ridge-regularised fits on any design matrix, and what they measure."""
+"""Ridge-regularised fits on any design matrix, and their susceptibility."""

@@ -19,12 +19,12 @@ from ..designs.design import Design
 from .fit import Fit, FitError, fit
 
 LOST = 1e-12
-"""A class with a smaller share of the labels is lost, as a class of two is in the theory."""
+"""A class with a smaller proportion of the labels counts as lost, as in the theory."""
 
 
 class CrossEntropy:
-    r"""$-\sum_c y_c \ln \mathrm{softmax}_c(P u)$, its gradient $P^\top(p - y)$ and its Hessian
-    $P^\top(\mathrm{diag}\,p - p p^\top)P$.
+    r"""The cross-entropy $-\sum_c y_c \ln \mathrm{softmax}_c(P u)$, its gradient $P^\top(p - y)$
+    and its Hessian $P^\top(\mathrm{diag}\,p - p p^\top)P$.
     """
 
     def __init__(self, classes: int):
@@ -48,7 +48,7 @@ class CrossEntropy:
 
 
 class SquaredScores:
-    r"""$|P u - y|^2/2$ without what no u changes: $|u - P^\top y|^2/2$."""
+    r"""The squared loss $|P u - y|^2/2$ up to a constant: $|u - P^\top y|^2/2$."""
 
     def __init__(self, classes: int):
         self.basis = class_basis(classes)
@@ -68,7 +68,7 @@ ClassLoss = CrossEntropy | SquaredScores
 
 
 def class_loss(loss: Loss, classes: int) -> ClassLoss:
-    """Return a loss of two classes written for K."""
+    """Return the loss of K classes that corresponds to a loss of two."""
     return SquaredScores(classes) if type(loss) is Squared else CrossEntropy(classes)
 
 
@@ -84,10 +84,11 @@ def fit_classes(
     bias: Array,
     tolerance: float,
 ) -> Fit:
-    """Fit the scores of K classes; weights, bias and logits of the result have one column each.
+    """Fit the scores of K classes; weights, bias and logits of the result have one column per
+    class. Arguments as for `fit`.
 
-    A class without any label under the cross-entropy is lost: its trained bias goes to minus
-    infinity and its weights are zero.
+    With the cross-entropy, a class without any label is lost: its trained bias is minus infinity
+    and its weights are zero.
     """
     mass = rows @ targets
     alive = np.isfinite(bias)

@@ -1,4 +1,4 @@
-r"""Conjugate gradients for $A x = b$ with a symmetric positive operator, and what it saw of A.
+r"""Conjugate gradients for $A x = b$ with a symmetric positive operator.
 
 Used by the Newton steps of the fit and by the probes of the susceptibility.
 """
@@ -18,8 +18,8 @@ class LinearSolution(NamedTuple):
 
     Attributes:
         x: the solution.
-        form: $b^\\top x$, whose error is the square of that of x.
-        softest: the smallest curvature $p^\\top A p / p^\\top p$ met on the way.
+        form: $b^\\top x$, whose relative error is of the order of the square of that of x.
+        softest: the smallest curvature $p^\\top A p / p^\\top p$ of all search directions p.
     """
 
     x: Array
@@ -30,8 +30,8 @@ class LinearSolution(NamedTuple):
 def conjugate_gradients(
     apply: Callable[[Array], Array], b: Array, tolerance: float, limit: int
 ) -> LinearSolution:
-    """Solve until the residual is below `tolerance` times the norm of b, or `limit` products; the
-    unknowns are an array of any shape.
+    """Solve A x = b until the residual is below `tolerance` times the norm of b, or after `limit`
+    products with A (`apply`); b may have any shape.
     """
     x = np.zeros_like(b)
     residual = b.copy()

@@ -5,15 +5,15 @@ Minimises, over the weights c and the bias b,
 $$F(c, b) = \sum_i \omega_i\, l(t_i, (Xc)_i + b) + \tfrac{\kappa}{2} \|c\|^2$$
 
 with soft targets t, sample weights $\omega$ (0 or 1 for selection) and no penalty on the bias,
-which may also be fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of
+which may also be fixed. In a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of
 ST`). A logit is a number, or has d components: then c is N by d, b has d entries, slopes are
 vectors and curvatures matrices.
 
 The bias is eliminated exactly from every Newton system: with $D = \omega l''$ and the residuals
 $r = \omega l'$, the direction p solves $X^\top D (I - 1 d^\top) X p + \kappa p = -X^\top (r - d
 \sum r) - \kappa c$, $d = D/\sum D$, and the bias moves by $-(\sum r + D^\top X p)/\sum D$.
-Conjugate gradients need one product with X and one with its transpose an iteration; the logits
-follow without further products.
+Conjugate gradients need one product with X and one with its transpose per iteration; the logits
+need no further products.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from ..designs.design import Design, as_design
 from .conjugate_gradients import conjugate_gradients
 
 ROUNDING = 2.0**-50
-"""Of a residual, relative to targets and logits."""
+"""Rounding error of a residual, relative to targets and logits."""
 
 
 class FitError(SelfTrainError):
-    """The fit did not reach the accuracy asked for; the message says how far it came.
+    """The fit did not reach the requested accuracy; the message has the accuracy reached.
 
     Attributes:
-        reach: the largest logit in size.
+        reach: the largest absolute logit.
     """
 
     def __init__(self, reason: str, reach: float):
@@ -52,11 +52,11 @@ class Fit:
     Attributes:
         weights, bias: the minimiser.
         logits: X @ weights + bias.
-        curvature: second derivatives of the loss there, times the sample weights.
-        products: products with X and with its transpose.
-        error: estimated relative error of the weights (gradient over the softest curvature seen,
-            or rounding of the residuals over it); 1 where the weights are zero because they are
-            smaller than their error.
+        curvature: second derivatives of the loss at these logits, times the sample weights.
+        products: number of products with X and with its transpose.
+        error: estimated relative error of the weights: the gradient, or the rounding error of the
+            residuals, divided by the smallest curvature found; 1 if the weights are set to zero
+            because they are smaller than their error.
     """
 
     weights: Array
@@ -86,13 +86,13 @@ def fit(
     Arguments:
         matrix: anything `as_design` accepts.
         targets: one per sample, soft or hard.
-        loss: a `Loss`, or one of several components (`linear.class_losses`), with an array of as
-            many entries as `bias`.
+        loss: a `Loss`; or a loss of logits with d components (`linear.class_losses`), for which
+            `bias` must be an array of d entries.
         rows: sample weights; a boolean mask selects samples.
-        fit_bias: train the bias; otherwise it stays at `bias`.
-        weights, bias: where to start.
+        fit_bias: whether to train the bias; otherwise it stays at `bias`.
+        weights, bias: starting point.
         tolerance: relative accuracy of the weights and the bias.
-        limit: Newton steps before `FitError` is raised.
+        limit: largest number of Newton steps before `FitError` is raised.
 
     >>> from selftrain.losses import Squared
     >>> found = fit(np.array([[1.0], [-1.0]]), np.array([2.0, 0.0]), Squared(), ridge=2.0)
@@ -113,7 +113,7 @@ def fit(
         scale = float(np.linalg.norm(point))
         stiffness = max(softest, ridge)
         error = size / (stiffness * scale) if stiffness * scale > 0 else np.inf
-        # Below these sizes a gradient may be rounding; it is, once Newton steps shrink it no more.
+        # A gradient of this size is rounding error if Newton steps do not reduce it any more.
         at_rest = ridge > 0 and 0.5 * last <= size <= max(local.rounding, 1e-14 * first)
         last = size
         settled = error <= tolerance and moved <= np.sqrt(tolerance)
@@ -153,7 +153,7 @@ def fit(
 
 
 class _Objective:
-    """F and the products it is made of."""
+    """The objective F, and the products with the design that it needs."""
 
     def __init__(
         self,
@@ -189,18 +189,18 @@ class _Objective:
         return np.asarray((self.times(point) if point.any() else np.zeros(empty)) + bias)
 
     def weighted(self, each: Array) -> Array:
-        """Return numbers, vectors or matrices of the samples times their weights."""
+        """Return the numbers, vectors or matrices of the samples, multiplied by their weights."""
         return np.asarray(self.rows.reshape(-1, *(1,) * (each.ndim - 1)) * each)
 
     def slope(self, logits: Array) -> Array:
         return self.weighted(self.loss.slope(self.targets, logits))
 
     def coarseness(self, logits: Array, slopes: Array, curvature: Array) -> float:
-        """Return the size of the numbers whose rounding enters the residuals: targets, slopes, and
-        the change of the slopes with the logits.
+        """Return the norm of the terms whose rounding errors enter the residuals: targets, slopes,
+        and the change of the slopes with the logits.
 
-        A target that is one of the classes is exact, and the built-in losses lose nothing beside
-        it: their slopes are accurate however small they are.
+        Targets that are exactly one of the classes do not count: with them the slopes of the
+        built-in losses have full relative accuracy.
         """
         targets = self.weighted(np.abs(self.targets))
         if type(self.loss) in (Logistic, Squared):
@@ -209,11 +209,11 @@ class _Objective:
         return float(np.linalg.norm(_sizes(targets) + _sizes(slopes) + _sizes(moved)))
 
     def line_search(self, point: Array, logits: Array, step: Array, image: Array) -> float:
-        """Return a step length at which the slope of F along the step has not grown; 1 near the
-        minimum.
+        """Return a step length at which the slope of F along the step is no larger than at its
+        start; 1 near the minimum.
 
-        Logits move by a few times their size at most: on a saturated loss, whose curvature has
-        all but vanished, Newton's own length means nothing.
+        Logits change by at most a few times their size, because the Newton step is much too long
+        where the loss is saturated and has almost no curvature.
         """
         along, stretch = self.ridge * _dot(point, step), self.ridge * _dot(step, step)
         start = _dot(self.slope(logits), image) + along
@@ -237,7 +237,7 @@ class _Local:
         total = self.curvature.sum(axis=0)
         weight = float(objective.rows.sum()) or 1.0
         if total.ndim:
-            # Classes whose probabilities vanish leave directions of the bias without curvature.
+            # If probabilities of classes vanish, some directions of the bias have no curvature.
             self.inverse = np.linalg.pinv(total, hermitian=True)
             self.total = max(float(np.linalg.norm(total, 2)), 1e-300)
         else:
@@ -252,7 +252,7 @@ class _Local:
         self.bias_rounding = grain * np.sqrt(len(residual)) / self.total
 
     def _bias(self, pull: Any) -> Any:
-        """Return the bias with this total slope."""
+        """Return the change of the bias that changes the total slope by `pull`."""
         return self.inverse @ pull if np.ndim(pull) else pull / self.total
 
     def total_curvature(self, image: Array) -> Any:
@@ -275,8 +275,8 @@ class _Local:
 
 
 def times_curvature(curvature: Array, logits: Any) -> Array:
-    """Return the curvature of every sample times a number, or its matrix times a vector; one
-    vector for all samples will do.
+    """Return the product of the curvature of every sample (a number or a matrix) with its logits (a
+    number or a vector); one vector is broadcast to all samples.
     """
     if curvature.ndim == 1:
         return np.asarray(curvature * logits)
@@ -289,5 +289,5 @@ def _dot(a: Array, b: Array) -> float:
 
 
 def _sizes(each: Array) -> Array:
-    """Return the absolute value, or the norm, of the entry of every sample."""
+    """Return the absolute value of the number, or the norm of the vector, of every sample."""
     return np.asarray(np.abs(each) if each.ndim == 1 else np.linalg.norm(each, axis=1))

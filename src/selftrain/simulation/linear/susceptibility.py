@@ -1,10 +1,10 @@
 r"""The susceptibility at finite size: $\chi = \frac1N \mathrm{tr}\,(X^\top D X/N + \lambda
 I)^{-1}$, by random probes.
 
-With $c = w/\sqrt N$ the matrix is $H = X^\top D X + \lambda N$ and $\chi = \mathrm{tr}\,H^{-1}$,
-the bias fixed. A probe z, uniform on the sphere of radius $\sqrt N$, gives $z^\top H^{-1} z$ with
-mean $\chi$ (Hutchinson) and a relative spread of order $N^{-1/2}$. With d logits a sample, D has a
-block of d by d for each, z is N by d, and $\chi$ is the mean over the d components.
+With $c = w/\sqrt N$ the Hessian is $H = X^\top D X + \lambda N$ (at fixed bias), and $\chi =
+\mathrm{tr}\,H^{-1}$. For a probe z, uniform on the sphere of radius $\sqrt N$, $z^\top H^{-1} z$
+has the mean $\chi$ (Hutchinson) and a relative spread of order $N^{-1/2}$. If samples have d
+logits, D has a block of d by d for each, z is N by d, and $\chi$ is the mean over the d components.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from .fit import times_curvature
 def susceptibility(
     design: Design, curvature: Array, ridge: float, probes: int, random: np.random.Generator
 ) -> float:
-    """Mean of `probes` estimates of the trace of the inverse Hessian; NaN without probes.
+    """Return the mean of `probes` estimates of the trace of the inverse Hessian; NaN without
+    probes.
 
     >>> from selftrain.simulation.designs.design import Stored
     >>> rows, generator = np.ones(2), np.random.default_rng(0)

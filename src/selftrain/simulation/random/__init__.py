@@ -1,1 +1,1 @@
-"""Random numbers by seed, step and purpose; normals by position."""
+"""Reproducible random numbers: streams by seed, step and purpose, and normals by position."""

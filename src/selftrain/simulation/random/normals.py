@@ -2,10 +2,10 @@ r"""Standard normal numbers by position: entry i of a stream is a pure function 
 i.
 
 Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
-1, 2, 3", 2011) turns (position, stream) into two 32-bit words, Box-Muller turns these into two
-normals in single precision (tails to 6.7 standard deviations). Whatever the order in which they
-are asked, and by however many workers, the numbers are the same; nothing needs to be stored to
-see them again. The loops are written so that the compiler vectorises them: 2 ns a number.
+1, 2, 3", 2011) maps (position, stream) to two 32-bit words, and Box-Muller maps these to two
+normals in single precision (tails to 6.7 standard deviations). The numbers do not depend on the
+order in which they are computed, nor on the number of workers, and can be recomputed instead of
+stored. The loops are written so that the compiler vectorises them: 2 ns per number.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def threefry(key: Any, a: Any, b: Any) -> Any:
 
 @njit(inline="always")
 def _minus_log(word: Any) -> Any:
-    """-ln((word + 1/2) / 2^32): the exponent from the bits, a polynomial on [1/sqrt 2, sqrt 2]."""
+    """Return -ln((word + 1/2) / 2^32): the exponent from the bits, the rest by a polynomial on
+    [1/sqrt 2, sqrt 2].
+    """
     bits = np.float32(float32(word) + float32(0.5)).view(np.int32)
     bits = int32(bits - int32(0x3F3504F3))
     exponent = int32(bits >> int32(23))
@@ -101,7 +103,7 @@ def _cosine_and_sine(word: Any) -> Any:
 
 @kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 def fill_tile(key: Any, stream: Any, tile: Any, out: Any) -> Any:
-    """Write the TILE entries of a stream from tile * TILE on into `out`."""
+    """Write TILE entries of a stream, starting at tile * TILE, to `out`."""
     half = TILE // 2
     first = tile * half
     for i in range(half):
@@ -114,8 +116,8 @@ def fill_tile(key: Any, stream: Any, tile: Any, out: Any) -> Any:
 
 @kernel(nogil=True, error_model="numpy")
 def fill_normals(key: Any, stream: Any, first: Any, out: Any) -> Any:
-    """Write entries first, first + 1, ... of a stream into `out`; splitting the range gives the
-    same numbers.
+    """Write entries first, first + 1, ... of a stream to `out`; the numbers are the same if the
+    range is split.
     """
     buffer = np.empty(TILE, np.float32)
     done = 0
@@ -130,7 +132,7 @@ def fill_normals(key: Any, stream: Any, first: Any, out: Any) -> Any:
 
 @kernel(nogil=True)
 def fill_signs(key: Any, stream: Any, share: Any, out: Any) -> Any:
-    """Write signs, +1 with probability `share`, by position as in `fill_normals`."""
+    """Write random signs to `out`, +1 with probability `share`, by position as `fill_normals`."""
     level = share * 4294967296.0
     for i in range(out.size):
         word, _ = threefry(key, uint32(i), uint32(stream))

@@ -1,1 +1,3 @@
-"""The averages over one batch of two classes, by quadrature: logistic, squared, any other loss."""
+"""Averages over the batch of one step, two classes, by quadrature: for the logistic loss, the
+squared loss, and any other.
+"""

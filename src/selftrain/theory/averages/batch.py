@@ -1,9 +1,10 @@
 r"""The averages of a step over its batch, compiled, for the logistic and the squared loss.
 
-A batch consists of groups of samples: a class with its own covariance, or both classes where they
-share one. A group sees the logits $\tilde h = s m' + B' + \sqrt{q'_k}\,g_1$ of the labelling model
-and $h = \gamma_0\tilde h + s(m - \gamma_0 m') + (B - \gamma_0 B') + \dots$ of the new one. `step`
-gives the fields of every group and reads one record of averages (`record`) for each.
+A batch consists of groups of samples: a class with its own covariance, or both classes if they
+share one. The logits of group k are $\tilde h = s m' + B' + \sqrt{q'_k}\,g_1$ under the model that
+makes the labels (the *labelling model*, of the step before), and $h = \gamma_0\tilde h + s(m -
+\gamma_0 m') + (B - \gamma_0 B') + \dots$ under the new one. `step` passes the fields of every group
+and reads one record of averages (`record`) for each.
 """
 
 from __future__ import annotations
@@ -32,22 +33,23 @@ from .record import BLANK, Extra, blank
 from .squared import squared_averages
 
 LOGISTIC, SQUARED, OTHER = range(3)
-"""The losses whose averages are compiled, and any other."""
+"""Kinds of losses: the two whose averages are compiled, and any other."""
 
 TINY = 1e-290
-"""Added before a logarithm is taken: a conjugate of zero has one too."""
+"""Added to a conjugate before its logarithm is taken, because it may be zero."""
 
 
 class Batch(NamedTuple):
     r"""The samples of a step and their labels.
 
     Attributes:
-        groups: samples per feature $\alpha p_k$ of every group, and its proportion of s = 1.
-        limit: what $|\tilde h|$ is compared with.
-        sharpness: of the labels; infinite for hard and for given ones.
+        groups: samples per feature $\alpha p_k$ of every group (row 0), and its proportion of s = 1
+            (row 1).
+        limit: samples with $|\tilde h|$ up to this are rejected.
+        sharpness: sharpness of the labels; infinite for hard and for given ones.
         given: whether the labels are given (step 0).
         loss: `LOGISTIC`, `SQUARED` or `OTHER`.
-        wrong: share of wrong ones among the given labels of the negative and the positive class.
+        wrong: proportions of wrong given labels in the negative and the positive class.
     """
 
     groups: Any
@@ -61,7 +63,7 @@ class Batch(NamedTuple):
 class Labelling(NamedTuple):
     r"""The labelling model on a batch: $m'$, $\sqrt{q'_k}$ of every group, $B'$.
 
-    `gamma` is $\gamma_0$: unknowns are measured from $\gamma_0$ times this model.
+    `gamma` is $\gamma_0$: the unknowns are differences from $\gamma_0$ times this model.
     """
 
     m: float
@@ -71,8 +73,12 @@ class Labelling(NamedTuple):
 
 
 class At(NamedTuple):
-    r"""Where averages are taken: $B - \gamma_0 B'$, the fields of the groups (`geometry.modes`),
-    the multiple of the old weights that they are measured from.
+    r"""The fields at which averages are computed.
+
+    Attributes:
+        lift: $B - \gamma_0 B'$.
+        fields: fields of the groups (`geometry.modes`), minus `anchor` times the old weights.
+        anchor: a of `geometry.modes`.
     """
 
     lift: float
@@ -81,10 +87,11 @@ class At(NamedTuple):
 
 
 class Room(NamedTuple):
-    r"""Arrays for averages and intermediate results.
+    r"""Buffers for averages and intermediate results.
 
     Attributes:
-        nodes: of the rules; rows s, $g_1$, weight, $\tilde h$, then nodes and weights of $g_2$.
+        nodes: nodes of the rules; rows s, $g_1$, weight, $\tilde h$, then nodes and weights of
+            $g_2$.
         moments: a record of averages for every group.
         near: singularities of the integrand.
         points: the table of `noise_nodes` or `prox_panels`.
@@ -99,7 +106,7 @@ class Room(NamedTuple):
 
 
 def room_for(groups: int) -> Room:
-    """Return arrays for the averages of a batch."""
+    """Return buffers for the averages of a batch."""
     return Room(
         np.empty((6, CAPACITY)), blank(groups), np.empty(SINGULAR), np.empty(TABLE),
         np.zeros((1 + 3 * groups, 1)),
@@ -107,7 +114,7 @@ def room_for(groups: int) -> Room:
 
 
 def kind_of(loss: Loss, labeler: Labeler) -> int:
-    """Return `LOGISTIC` or `SQUARED` if the averages with these labels are compiled."""
+    """Return the kind of a loss: `OTHER` unless its averages with this labeler are compiled."""
     if type(labeler) not in (SoftLabels, HardLabels):
         return OTHER
     return {Logistic: LOGISTIC, Squared: SQUARED}.get(type(loss), OTHER)
@@ -115,7 +122,7 @@ def kind_of(loss: Loss, labeler: Labeler) -> int:
 
 @kernel(allocates=False, internal=True)
 def logits_of(at: At, labels: Labelling, sharpness: float, k: int) -> Logits:
-    """Return the new logits of group k."""
+    """Return the coefficients of the new logits of group k."""
     groups, change = labels.roots.shape[0], at.anchor - labels.gamma
     return Logits(
         labels.gamma, sharpness, at.fields[0, 0] + change * labels.m,
@@ -128,8 +135,8 @@ def logits_of(at: At, labels: Labelling, sharpness: float, k: int) -> Logits:
 def batch_averages(
     at: At, labels: Labelling, batch: Batch, exponent: float, extra: Extra | None, room: Room
 ) -> int:
-    """Fill the records of the groups; return the nodes used, -1 if too many, 0 if nothing is
-    selected.
+    """Fill the records of the groups in `room`; return the number of nodes, -1 if a rule would need
+    too many, 0 if no sample is selected.
     """
     used = 0
     for k in range(room.moments.shape[0]):
@@ -162,9 +169,9 @@ def logistic_averages(
     count: int, logits: Logits, exponent: float, extra: Extra | None, room: Room, out: Any
 ) -> int:
     """Add the averages of the logistic loss over the outer nodes in `room` and the new noise to
-    the record `out`; the points used, -1 if too many.
+    the record `out`; return the number of points, -1 if too many.
 
-    While the new noise is small it has nodes of its own; where it is large, the integral runs over
+    Small new noise is integrated on nodes of its own; if it is large, the integration variable is
     the trained logit.
     """
     if logits.noise > PANEL_NOISE:
@@ -178,8 +185,8 @@ def logistic_averages(
 
 @kernel(allocates=False)
 def explicit_unknowns(moments: Any, labels: Labelling, bias: float, given: bool, x: Any) -> None:
-    r"""Fill in the unknowns for $\lambda \to \infty$, which are explicit, from the averages of a
-    model without weights.
+    r"""Fill x with the unknowns for $\lambda \to \infty$, which follow directly from the averages
+    of a model without weights.
     """
     groups = labels.roots.shape[0]
     x[HAT_M] = 0.0
@@ -196,18 +203,18 @@ def explicit_unknowns(moments: Any, labels: Labelling, bias: float, given: bool,
 
 @kernel(allocates=False, inline="always")  # one level less to compile
 def explicit_start(labels: Labelling, batch: Batch, fixed_bias: float, room: Room, x: Any) -> float:
-    r"""Fill x with the state for $\lambda \to \infty$, where the weights are small.
+    r"""Fill x with the unknowns for $\lambda \to \infty$, where the weights are small.
 
-    Returns the mass of the rarer class among the selected labels, which shows a collapse; NaN if
-    nothing is selected, -1 if the rule would be too long. Soft labels of the squared loss have no
-    class to collapse into.
+    Returns the proportion of the rarer class among the selected labels, by which the caller detects
+    a collapse; NaN if no sample is selected, -1 if the rule would need too many nodes. For soft
+    labels of the squared loss, which cannot collapse, it is 1/2.
     """
     groups = labels.roots.shape[0]
     for k in range(groups):
         room.still[1 + groups + k, 0] = STILL * labels.roots[k]
         room.still[1 + 2 * groups + k, 0] = 1e-12
     bias = mass = 0.0
-    for best in range(2):  # a bias of zero shows the labels; then the averages at the best one
+    for best in range(2):  # first at bias 0, for the mean label; then at the best (or fixed) bias
         at = At(bias - labels.gamma * labels.bias, room.still, 0.0)
         used = batch_averages(at, labels, batch, START_RULE, None, room)
         if used <= 0:
@@ -218,7 +225,7 @@ def explicit_start(labels: Labelling, batch: Batch, fixed_bias: float, room: Roo
         for k in range(groups):
             pull += room.moments[k].share * room.moments[k].f
             total += room.moments[k].share
-        mean = -pull / total  # the mean label off its middle
+        mean = -pull / total  # the mean label minus the middle of the classes
         if batch.loss == SQUARED:
             mass = 0.5 * (1.0 - abs(mean)) if math.isinf(batch.sharpness) else 0.5
             bias = mean
@@ -236,24 +243,24 @@ class CompiledAverages:
     """The averages of a step with logistic or squared loss and soft, hard or given labels.
 
     Arguments:
-        labels: the labelling model (of zeros at step 0).
+        labels: the labelling model (zeros at step 0).
         batch: the samples.
-        room: where averages are put; shared by the steps of a run.
+        room: buffers; shared by the steps of a run.
     """
 
     def __init__(self, labels: Labelling, batch: Batch, room: Room):
         self.labels, self.batch, self.room = labels, batch, room
 
     def at(self, at: At, exponent: float, with_loss: bool = False) -> tuple[Any, int] | None:
-        """Return a record of averages for every group, and the nodes used; None if they would be
-        too many or are not finite.
+        """Return a record of averages for every group, and the number of nodes; None if there would
+        be too many, or averages are not finite.
         """
         extra = Extra(loss=True) if with_loss else None
         used = batch_averages(at, self.labels, self.batch, exponent, extra, self.room)
         return (self.room.moments, used) if used > 0 else None
 
     def start(self, fixed_bias: float, x: Array) -> float:
-        r"""Fill x with the state for $\lambda \to \infty$; return the mass of the rarer class among
-        the selected labels, NaN if nothing is selected.
+        r"""Fill x with the unknowns for $\lambda \to \infty$; return the proportion of the rarer
+        class among the selected labels, NaN if none is selected. See `explicit_start`.
         """
         return float(explicit_start(self.labels, self.batch, fixed_bias, self.room, x))

@@ -1,12 +1,12 @@
-r"""Averages of the logistic loss over the new noise on fixed nodes: the prox of many points, in
-vector code.
+r"""Averages of the logistic loss over the new noise on fixed nodes, by vectorised proximal maps of
+many points.
 
 For one node of the new noise all outer nodes are handled together, by loops without branches.
 Points are mirrored so that the label prefers the upper class: $p = \sigma(y)$ with $y \ge 0$. The
-unknown of a point is $u = x - y$, the root of $g(u) = u + c f - d$ with $d = h - y$; g bends at x =
-0 only. Newton steps with their second-order correction are made for all points until all have
-settled; a step across x = 0, away from the root, ends there, from where plain Newton steps are
-monotone.
+unknown of a point is $u = x - y$, the root of $g(u) = u + c f - d$ with $d = h - y$; g has its
+inflection point at x = 0. Newton steps with a second-order correction are made for all points until
+all have converged. A step that crosses x = 0 away from the root is cut off there; from x = 0 plain
+Newton steps are monotone.
 
 $f = -\sigma(x)\,\sigma(-y)\,\mathrm{expm1}(-u)$ keeps its relative accuracy where x and y are
 nearly equal, as they are at small ridges. A hard label is $y = \infty$: there u is x itself and
@@ -26,62 +26,61 @@ from .quadrature.rules import Logits
 from .record import Extra
 
 SHIFT = 1.5 * 2.0**52
-"""Added to a number, it leaves the nearest integer in the last bits."""
+"""Adding this to a number puts the nearest integer into the last bits of the result."""
 
 LOG2_E, LN2_HIGH, LN2_LOW = 1.0 / math.log(2.0), 0.6931471803691238, 1.9082149292705877e-10
-"""1/ln 2, and ln 2 in two parts: an integer times the first is exact."""
+"""1/ln 2, and ln 2 as a sum of two parts; the product of an integer and the first part is exact."""
 
 LARGEST = 690.0
-"""Arguments are clipped to this size: their exponentials are beyond anything an average can tell
-from zero or infinity.
-"""
+"""Arguments of exponentials are clipped to this size; larger ones do not change any average."""
 
 C2, C3, C4, C5, C6, C7 = (1.0 / math.factorial(n) for n in range(2, 8))
 C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(n) for n in range(8, 14))
 
 BLOCK = 256
-"""Outer nodes handled together: their table stays in the nearest cache."""
+"""Outer nodes handled together: their table fits into the level-1 cache."""
 
 LANES = 8
-"""Blocks are filled up to a multiple of this, so that vector loops leave no rest."""
+"""Blocks are padded to a multiple of this, so that vector loops have no remainder."""
 
 U, D, SIGN, E, LOW, EDGE, WEIGHT, CLASS, OLD = range(0, 9 * BLOCK, BLOCK)
-r"""Where the columns of a block begin in its flat table: u; $h - y$ without new noise; the sign of
-the label; $e^{-y}$; $\sigma(-y)$; -y, where x = 0; the weight; the class s; the previous noise
-$g_1$. Constants, so that the compiler knows that columns do not overlap.
+r"""Offsets of the columns of a block in its flat table: u; $h - y$ without new noise; the sign of
+the label; $e^{-y}$; $\sigma(-y)$; -y, the value of u at x = 0; the weight; the class s; the
+previous noise $g_1$. They are constants, so that the compiler knows that columns do not overlap.
 """
 
 LARGEST_LABEL = 500.0
 """Logits of labels are clipped to this: beyond it the square of f underflows."""
 
 NEAR = 0.5
-"""Up to this first-order u, or to three times this change of the logit, a point starts from the
-second-order expansion in the change.
+"""A point starts from the second-order expansion in the change of its logit if u, to first order,
+is at most this, or the change is at most three times this.
 """
 
 SETTLED = 1e-10
-"""When the squares of the last steps of a block add up to less, the rest is of third order in
-them.
+"""A block has converged if the sum of the squares of its last steps is below this; the remaining
+error is of third order in these steps.
 """
 
 ROUNDING = 1e-25
-"""The square of a step below this share of the square of u is rounding."""
+"""A step whose square is below this fraction of the square of u is a rounding error."""
 
 BENT_PASSES = 12
-"""Passes with the second-order correction; plain Newton steps follow, monotone from any point."""
+"""Iterations with the second-order correction; then plain Newton steps follow, which are monotone.
+"""
 
 PASSES = 200
-"""Passes before a block is given up."""
+"""Largest number of iterations of a block."""
 
 
 def power_of_two(shifted: float) -> float:
-    """$2^k$ for `shifted` = k + SHIFT, k between -1022 and 1023."""
+    """Return $2^k$ for `shifted` = k + SHIFT, k between -1022 and 1023."""
     return math.ldexp(1.0, int(shifted - SHIFT))
 
 
 @intrinsic
 def _power_by_bits(typing: Any, shifted: Any) -> Any:
-    """Move the last bits of `shifted` to where a floating-point number has its exponent."""
+    """Move the last bits of `shifted` to the exponent of a floating-point number."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         integer = context.get_value_type(types.int64)
@@ -95,16 +94,16 @@ def _power_by_bits(typing: Any, shifted: Any) -> Any:
 @overload(power_of_two)
 def _compiled_power_of_two(shifted: Any) -> Any:
     def compiled(shifted: Any) -> Any:
-        return _power_by_bits(shifted)  # type: ignore[call-arg]  # numba gives the first
+        return _power_by_bits(shifted)  # type: ignore[call-arg]  # numba passes `typing`
 
     return compiled
 
 
 @kernel(allocates=False, fastmath={"contract"}, forceinline=True)
 def exponentials(x: float) -> tuple[float, float]:
-    r"""exp(x) and exp(x) - 1, both to the last digits; x is clipped to `LARGEST`.
+    r"""Return exp(x) and exp(x) - 1 to rounding accuracy; x is clipped to `LARGEST`.
 
-    Without branches, so that loops over arrays become vector code: $e^x = 2^k e^r$ with k the
+    There are no branches, so that loops over arrays can be vectorised: $e^x = 2^k e^r$ with k the
     integer nearest to $x/\ln 2$ and the Taylor series of $e^r - 1$.
     """
     x = min(max(x, -LARGEST), LARGEST)
@@ -119,8 +118,8 @@ def exponentials(x: float) -> tuple[float, float]:
 
 
 class NoiseNode(NamedTuple):
-    r"""What all points of a pass have in common: the node $g_2$ and its weight, the noise $b g_2$,
-    the strength c, and 1 for hard labels (else 0).
+    r"""A node of the new noise: $g_2$ and its weight, the noise $b g_2$, the strength c of the
+    proximal map, and 1 for hard labels (else 0).
     """
 
     node: float
@@ -137,10 +136,11 @@ def over_noise_nodes(
     """Add the averages over the first `count` outer nodes and `inner` nodes of the new noise (rows
     of `nodes`) to the record `out`.
 
-    Returns the points used, -1 if a prox was not found. `room` is for the table of a block.
+    Returns the number of points, -1 if a proximal point was not found. `room` is a buffer for the
+    table of a block.
     """
     hard = 1.0 if math.isinf(logits.sharpness) else 0.0
-    passes = 0  # as many as the last node needed
+    passes = 0  # iterations that the last node needed
     for first in range(0, count, BLOCK):
         size = min(BLOCK, count - first)
         _fill(nodes, first, size, logits, room)
@@ -198,7 +198,7 @@ def _fill(nodes: Any, first: int, size: int, logits: Logits, room: Any) -> None:
 def _at(
     u: float, d: float, e: float, low: float, c: float, hard: float
 ) -> tuple[float, float, float, float, float]:
-    r"""f, l'', $1 - 2\sigma(x)$, the slope $1/(1 + c l'')$ and the Newton step at u."""
+    r"""Return f, l'', $1 - 2\sigma(x)$, the slope $1/(1 + c l'')$ and the Newton step at u."""
     power, less_one = exponentials(-u)
     weight = e * power
     top = 1.0 / (1.0 + weight)
@@ -212,8 +212,8 @@ def _at(
 def _at_root(
     u: float, d: float, e: float, low: float, c: float, hard: float
 ) -> tuple[float, float, float, float, float]:
-    """f, k, k' and 1 - ck at the root near u, up to third order in the step to it, and the square
-    of that step.
+    """Return f, k, k' and 1 - ck at the root near u, up to third order in the step to it, and the
+    square of that step.
     """
     f, curvature, bend, slope, step = _at(u, d, e, low, c, hard)
     excess = step * step - ROUNDING * u * u
@@ -231,7 +231,7 @@ def _at_root(
 
 @kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
 def _start(room: Any, size: int, point: NoiseNode) -> None:
-    """Fill in a first u for every point of a block."""
+    """Set the starting value of u for every point of a block."""
     noise, c = point.noise, point.strength
     for j in range(size):
         low = room[LOW + j]
@@ -248,7 +248,10 @@ def _start(room: Any, size: int, point: NoiseNode) -> None:
 
 @kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
 def _approach(room: Any, size: int, point: NoiseNode, bent: float) -> float:
-    """Make one step of every point of a block; return the sum of the squares of these steps."""
+    """Make one Newton step for every point of a block; return the sum of the squares of the steps.
+
+    `bent` is 1 for steps with the second-order correction, 0 for plain ones.
+    """
     noise, c, hard = point.noise, point.strength, point.hard
     moved = 0.0
     for j in range(size):
@@ -270,9 +273,9 @@ def _approach(room: Any, size: int, point: NoiseNode, bent: float) -> float:
 def _sums(room: Any, size: int, point: NoiseNode, extra: Extra | None, out: Any) -> float:
     r"""Add the averages over the points of a block to `out`, unless their last steps are large.
 
-    Returns the sum of the squares of these steps. With `extra` come derivatives in the label,
-    $\partial f/\partial y = -p'(1 - ck)$ with $p' = \sigma(y)\sigma(-y)$: under a strong prox
-    1 - ck is small, and c k would lose it.
+    Returns the sum of the squares of these steps. With `extra`, derivatives in the label are added:
+    $\partial f/\partial y = -p'(1 - ck)$ with $p' = \sigma(y)\sigma(-y)$. The factor 1 - ck is
+    computed directly, because it is small for large c and the difference would cancel.
     """
     noise, c, hard = point.noise, point.strength, point.hard
     f0 = fs = fg = ff = k0 = ks = kg = ksg = kgg = 0.0
@@ -365,8 +368,8 @@ def _sums(room: Any, size: int, point: NoiseNode, extra: Extra | None, out: Any)
 
 @kernel(allocates=False, internal=True)
 def _loss(room: Any, size: int) -> float:
-    r"""Return the average loss of a block: $\ln(1 + e^{-|x|})$ and, by the side of x, $(1 - p)x$ or
-    $-px$.
+    r"""Return the average loss of a block: $\ln(1 + e^{-|x|})$ plus $(1 - p)x$ for x > 0, $-px$
+    for x < 0.
     """
     total = 0.0
     for j in range(size):

@@ -1,9 +1,9 @@
 r"""Averages of the logistic loss over large new noise, as integrals over the trained logit x.
 
-$h = x + c(\sigma(x) - p)$, so $dh = (1 + c\,\sigma'(x))\,dx$: no prox has to be solved. What
-depends on x alone ($\sigma(x)$, k, k', the weights) is computed once for a row of panels that
-neighbouring outer nodes share; each node adds its label p and the Gaussian density of its own new
-noise, in vector code.
+$h = x + c(\sigma(x) - p)$, so $dh = (1 + c\,\sigma'(x))\,dx$: no proximal problem has to be solved.
+Functions of x alone ($\sigma(x)$, k, k', the weights) are computed once for a row of panels that
+neighbouring outer nodes share. For each node, its label p and the Gaussian density of its new noise
+are added in vectorised loops.
 """
 
 from __future__ import annotations
@@ -20,29 +20,35 @@ from .quadrature.rules import PANEL_W, PANEL_X, Logits, clear_length
 from .record import Extra
 
 PANEL_NOISE_SPAN = 3.0
-"""The longest panel, in units of the new noise."""
+"""The longest panel, in standard deviations of the new noise."""
 
 ROW_POINTS = 2048
-"""Points of a row before another is begun, unless a single node needs more."""
+"""Largest number of points of a row of panels, unless a single node needs more."""
 
 STRONG = 1e12
-r"""Up to this strength $x + c\,\sigma(x)$ has digits enough to tell places apart; beyond it, x."""
+r"""Up to this strength points are ordered by $x + c\,\sigma(x)$; beyond it, by x, because the sum
+has too few digits to distinguish them.
+"""
 
 PLACE, TAIL, MEASURE, K, K3, REST, END = range(0, 7 * INNER_POINTS, INNER_POINTS)
-r"""Where the columns of the points begin in their flat table: x; $-\sigma(-x)$ for $x \ge 0$, else
-$\sigma(x)$; the weight in dh over $b\sqrt{2\pi}$; k; k'; 1 - ck. Then the ends of panels.
+r"""Offsets of the columns of the points in their flat table: x; $-\sigma(-x)$ for $x \ge 0$, else
+$\sigma(x)$; the weight in dh divided by $b\sqrt{2\pi}$; k; k'; 1 - ck. Then the ends of the panels.
 """
 
 ORDER = END + 1 + INNER_POINTS // 16
-"""Where the order of the ends of panels begins."""
+"""Offset of the sort keys (`order` of x, see `_target`) of the ends of the panels."""
 
 TABLE = ORDER + 1 + INNER_POINTS // 16
 """Size of the table."""
 
 
 class Target(NamedTuple):
-    """One outer node: its new logit without new noise, its label (`above` = 1 - p, `below` = p, to
-    full relative accuracy), and from where to where it needs panels, as the `order` of x.
+    r"""One outer node.
+
+    Attributes:
+        centre: its new logit without new noise.
+        above, below: 1 - p and p of its label, both to full relative accuracy.
+        low, high: ends of the range that its panels must cover, as the order of x (`_target`).
     """
 
     centre: float
@@ -59,8 +65,8 @@ def over_prox_panels(
 ) -> int:  # fmt: skip
     """Add the averages over the outer nodes and the new noise to the record `out`.
 
-    Returns the points used, -1 if they are too many. `room` is for the table of points, `near` for
-    the singularities of k and sigma as functions of x.
+    Returns the number of points, -1 if too many. `room` is a buffer for the table of points, `near`
+    for the singularities of k and sigma as functions of x.
     """
     noise, c = logits.noise, logits.strength
     reach = math.sqrt(2.0 * exponent) * noise
@@ -68,7 +74,7 @@ def over_prox_panels(
     for k in range(3):
         near[k, 0] = (k - 1.0) * math.log((root + 1.0) / (root - 1.0))
         near[k, 1] = math.pi
-    panels, points = int(np.int64(0)), 0  # no constant, so that `_append` is compiled once
+    panels, points = int(np.int64(0)), 0  # not a literal: else `_append` is compiled twice
     for j in range(count):
         if nodes[2, j] < NEGLIGIBLE_WEIGHT:
             continue
@@ -103,8 +109,8 @@ def over_prox_panels(
 
 @kernel(allocates=False, internal=True)
 def prox(field: float, strength: float, above: float) -> float:
-    r"""x with $x + c(\sigma(x) - p) = h$, where `above` is 1 - p; Newton from zero, monotone for
-    every c.
+    r"""Return the root x of $x + c(\sigma(x) - p) = h$, where `above` is 1 - p, by Newton's method
+    from zero, which is monotone for every c.
     """
     flip = field + strength * (0.5 - above) < 0.0
     if flip:
@@ -123,8 +129,8 @@ def prox(field: float, strength: float, above: float) -> float:
 
 @kernel(allocates=False, internal=True)
 def _target(nodes: Any, j: int, logits: Logits, reach: float) -> Target:
-    r"""Logit, label and range of an outer node. The order of x is $x + c\,\sigma(x)$, the same
-    function for all nodes.
+    r"""Return the logit, label and range of outer node j. The *order* of x is $x + c\,\sigma(x)$,
+    an increasing function that is the same for all nodes.
     """
     previous, c = nodes[3, j], logits.strength
     centre = logits.base * previous + (
@@ -146,7 +152,7 @@ def _target(nodes: Any, j: int, logits: Logits, reach: float) -> Target:
 def _append(
     target: Target, near: Any, exponent: float, logits: Logits, room: Any, panels: int
 ) -> bool:
-    """Append a panel to a row of `panels` panels; False if it would have no length."""
+    """Append a panel to a row of `panels` panels; return False if its length would be zero."""
     noise, c, x = logits.noise, logits.strength, room[END + panels]
     tail = math.exp(-abs(x))
     small = tail / (1.0 + tail)
@@ -182,8 +188,8 @@ def _add_node(
 ) -> None:  # fmt: skip
     r"""Add the averages of one outer node (class, previous noise, weight) over a part of the row.
 
-    `rest` is the average of 1 - ck. It is summed by itself because with large c it is small, and
-    1 - c E[k] would cancel.
+    `rest`, the average of 1 - ck, is summed separately: for large c it is small, and 1 - c E[k]
+    would cancel.
     """
     centre, above, below = target.centre, target.above, target.below
     f0 = ff = k0 = nk = fk = nfk = ffk = q0 = nq = fq = kk = rest = f_rest = 0.0
@@ -252,8 +258,8 @@ def _add_node(
 
 @kernel(allocates=False, internal=True)
 def _loss(room: Any, part: tuple[int, int], target: Target, c: float, per_noise: float) -> float:
-    r"""Return the average loss of one outer node: $\ln(1 + e^{-|x|})$ and, by the side of x,
-    $(1 - p)x$ or $-px$.
+    r"""Return the average loss of one outer node: $\ln(1 + e^{-|x|})$ plus $(1 - p)x$ for x > 0,
+    $-px$ for x < 0.
     """
     total = 0.0
     for i in range(part[0], part[1]):

@@ -1,4 +1,4 @@
-r"""The averages of one step as one named record: computed by every engine, read by every equation.
+r"""The averages of one step as a record with named fields, for all losses and all equations.
 
 With x the proximal point, $x + c\,l'(x) = h$, a step needs averages of $f = l'(x)$, of
 $k = \partial f/\partial h = l''/(1 + c l'')$ and of $k' = \partial k/\partial h = l'''/(1 + c
@@ -6,9 +6,9 @@ l'')^3$ (called `k3`). A name lists the factors of its average: s the class, g t
 $g_1$, n the new noise $g_2$, f, k, k3. So `sgk` is $E[s\,g_1 k]$ over the selected samples. `loss`
 is $E[l]$; `share` is not an average but the weight of the group, selected samples per feature.
 
-The last ones serve gradients only. With y the logit of the label and p the label, `y` stands for
-$\partial f/\partial y$ (`fy`: times f) and `ky` for $\partial k/\partial y$ at a given h, where
-$\partial f/\partial p = -(1 - ck)$ and $\partial k/\partial p = c k'$ for the logistic loss.
+The last ones are for gradients only. With y the logit of the label and p the label, `y` stands for
+$\partial f/\partial y$ (`fy`: times f) and `ky` for $\partial k/\partial y$, at a given h. For the
+logistic loss $\partial f/\partial p = -(1 - ck)$ and $\partial k/\partial p = c k'$.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ NAMES = (
 COUNT = len(NAMES)
 
 AVERAGES = np.dtype([(name, np.float64) for name in NAMES], align=True)
-"""The record. Compiled code reads and writes its fields by name, as in `e.sgk`."""
+"""Type of the record. Compiled code reads and writes its fields by name, as in `e.sgk`."""
 
 BLANK = np.zeros(1, dtype=AVERAGES)
-"""One record of zeros, for compiled code to begin a sum with: `out[i] = BLANK[0]`."""
+"""One record of zeros, with which compiled code initialises a sum: `out[i] = BLANK[0]`."""
 
 
 class Extra(NamedTuple):
-    """Averages beside those of the equations: the derivatives in the label and, if `loss` says so,
-    the loss. Where None is given instead, compiled code leaves both out and compiles faster.
+    """Request for averages besides those of the equations: the derivatives in the label and, if
+    `loss` is true, the loss. With None instead of it, compiled code omits both and compiles faster.
     """
 
     loss: bool
 
 
 def blank(groups: int = 1) -> Any:
-    """Zero records, one per group of samples; `blank()[0].sgk` is a number to read or to write."""
+    """Return records of zeros, one per group of samples, whose fields are attributes:
+    `blank()[0].sgk`.
+    """
     return np.zeros(groups, dtype=AVERAGES).view(np.recarray)
 
 
 def named(row: Array) -> Any:
-    """Return the record that lives in the first `COUNT` numbers of a row; writing to one changes
-    the other.
+    """Return the first `COUNT` numbers of a row as a record; it is a view of the row.
 
     >>> row = np.zeros(COUNT)
     >>> named(row).sf = 2.0

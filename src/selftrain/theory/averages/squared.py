@@ -25,8 +25,8 @@ from .quadrature.rules import Logits, OldModel, given_share
 def squared_averages(
     old: OldModel, given: bool, wrong: Any, logits: Logits, e: Any
 ) -> tuple[int, float]:
-    """Fill the record `e` of a group; return the pieces used (0: nothing is selected) and the
-    logarithm of the selected fraction.
+    """Fill the record `e` of a group; return the number of pieces (0: no sample is selected) and
+    the logarithm of the selected proportion.
     """
     gain = 1.0 / (1.0 + logits.strength)
     share = 0.0

@@ -1,1 +1,3 @@
-"""The theory of any training protocol, above all data reuse (docs/reuse-derivation.md)."""
+"""The theory of general training protocols, in particular of data reuse
+(docs/reuse-derivation.md).
+"""

@@ -1,8 +1,8 @@
-"""Replicates that are scrambled independently: how many, and how well their mean is known.
+"""The accuracy of a mean over independently scrambled quasi-Monte Carlo replicates.
 
-The replicates of a run are alike and independent, and each goes through all steps. So their spread
-has the errors of finitely many points in it, with what later steps make of them, and Student's law
-says how far their mean may be from the limit.
+The replicates of a run are independent and identically distributed, and each runs through all
+steps. Their spread therefore includes the errors from finitely many points as propagated by later
+steps, and Student's t distribution bounds the error of their mean.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from ...arrays import Array
 REPLICATES = 8
 
 CONFIDENCE = 0.99
-"""How often a quantity lies within the stated accuracy. In 160 runs of four kinds on replicates of
-1,024 points, whose limit 320 replicates gave, 793 of 800 steps had all five quantities within it;
-within twice the standard error 730 did.
+"""Probability that a quantity lies within the stated accuracy. Measured on 160 runs of four kinds
+with replicates of 1,024 points, against the mean of 320 replicates: in 793 of 800 steps all five
+quantities were within the stated accuracy, in 730 within two standard errors.
 """
 
 TWICE = 0.65
-"""Twice as many replicates know their mean about this much better: fewer standard errors make the
-interval (2.9, not 3.5), each is smaller by the root of two, and a tenth is added for chance.
+"""Factor of the error of the mean if the number of replicates is doubled: the interval is 2.9
+standard errors instead of 3.5, each smaller by the root of two; a tenth is added as a margin.
 """
 
 SMOOTH_GAIN, JUMP_GAIN = 1.0, 0.65
-"""The error of a replicate falls about as its size to the minus this: 1.1 was measured for smooth
-labels and 8 or 16 steps, 0.65 for a threshold.
+"""The error of a replicate is about its size to the power minus this, for smooth labels and for
+labels that jump. Measured: 1.1 for smooth labels and 8 or 16 steps, 0.65 for a threshold.
 """
 
 
 def accuracy_of_mean(states: Array, scale: Array) -> Array:
-    """Return how far the mean over replicates may be from the limit, relative to `scale`.
+    """Return the error bound of the mean over replicates, relative to `scale`.
 
     Arguments:
-        states: what every replicate found, the replicates along the first axis.
+        states: results of the replicates, along the first axis.
+        scale: scale of each result.
 
     >>> found = np.array([[1.0], [1.1], [0.9], [1.0]])
     >>> accuracy_of_mean(found, np.ones(1)).round(3)
@@ -49,6 +50,8 @@ def accuracy_of_mean(states: Array, scale: Array) -> Array:
 
 
 def size_needed(points: int, accuracy: float, tolerance: float, jumps: bool) -> float:
-    """Return the points that would reach the tolerance, as far as one can tell from fewer."""
+    """Return the number of points that would reach the tolerance, extrapolated from the accuracy
+    with `points` points.
+    """
     gain = JUMP_GAIN if jumps else SMOOTH_GAIN
     return float(points * (accuracy / tolerance) ** (1 / gain))

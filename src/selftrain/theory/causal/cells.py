@@ -1,15 +1,16 @@
 r"""The process of one sample: its fields, trained logits and slopes over the fits.
 
-A cell is one class of a group of samples (with one given label, where some are wrong). Given the
-fields of a fit, a sample has
+A *cell* contains the samples of one class of a group (if given labels may be wrong: of one class
+and one given label). Given the fields of a fit, a sample has
 
 $$H = \bar h + \sum_r L_{tr} z_r + L_{tt} z_t - \sum_k Y_{tk}\varphi_k,\qquad u^{(t)} = H - X_{tt}
 f^{(t)},\qquad f^{(t)} = k\,\partial_2 l(y^{(t)}, u^{(t)}),$$
 
-with independent Gaussian numbers z (d for every fit that matters) and orthonormal functions
-$\varphi_k$ of its own earlier slopes, $f^{(t)} = \sum_k\Phi_{tk}\varphi_k$. H is linear in the
-columns $y = (1, z, \varphi)$ of a sample: `CellAverages` has $E[f y]$ and all that the derivatives
-of a step need. The averages are over the points of `draws`.
+with independent Gaussian numbers z (d for every fit in which its logit is needed) and orthonormal
+functions $\varphi_k$ of its own earlier slopes (derivatives of the loss), $f^{(t)} =
+\sum_k\Phi_{tk}\varphi_k$. H is linear in the columns $y = (1, z, \varphi)$ of a sample.
+`CellAverages` has $E[f y]$ and the other averages that the equations and their derivatives need.
+They are over the points of `draws`.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from .unknowns import factor, inverse
 from .weights import ROUNDED, Fields
 
 BLOCK = 4096
-"""Points that are averaged at a time, so that they stay in the cache."""
+"""Number of points averaged at a time, so that they stay in the cache."""
 
 START_POINTS = 256
-"""Points on which the stiffness of many components is estimated for a start: the first ones of a
-sequence of low discrepancy, or some of a grid.
+"""Number of points on which the stiffness of many components is estimated for a start: the first
+ones of a low-discrepancy sequence, or some of a grid.
 """
 
 NOTHING = np.zeros(0)
-"""Stands for averages that were not asked for."""
+"""Placeholder for averages that were not requested."""
 
 
 class CellAverages(NamedTuple):
@@ -49,7 +50,8 @@ class CellAverages(NamedTuple):
         f: $E[f y]$.
         square: $E[f f]$.
         stiffness: $E[D]$.
-        curved, pulled, bent: $E[D y y]$, $E[D f y]$, $E[D' y]$, for derivatives, as the next.
+        curved, pulled, bent: $E[D y y]$, $E[D f y]$, $E[D' y]$; these and the next are for
+            derivatives only.
         pulled_f, bent_f, double: $E[D f f]$, $E[D' f]$, $E[D D]$.
     """
 
@@ -65,22 +67,25 @@ class CellAverages(NamedTuple):
 
 
 class View:
-    """An orthonormal basis of the weights that the samples of a cell have seen, one vector in each
-    row, in coordinates of the basis of their covariance. Each has a Gaussian number.
+    """An orthonormal basis of the weights on which the logits of a cell's samples depend so far,
+    one vector per row, in the coordinates of `weights.Basis`. A sample has one Gaussian number for
+    each vector.
     """
 
     def __init__(self) -> None:
         self.rows: Array = np.zeros((0, 0))
 
     def along(self, part: Array) -> tuple[Array, Array]:
-        """Split vectors (..., r) into their components in this basis and the orthogonal rest."""
+        """Return the components of vectors (..., r) in this basis, and their orthogonal rest."""
         size = part.shape[-1]
         known = self.rows[:, :size] if len(self.rows) else np.zeros((0, size))
         mine = part @ known.T
         return mine, part - mine @ known
 
     def extend(self, rows: Array) -> list[int]:
-        """Add the weights of a fit; return the components that have a direction of their own."""
+        """Add the weights of a fit; return the components of the logit that are linearly
+        independent of the basis so far.
+        """
         new = []
         if not len(self.rows):
             self.rows = np.zeros((0, rows.shape[1]))
@@ -96,16 +101,16 @@ class View:
 
 
 class Cell:
-    """The samples of one kind of a group, with everything they have seen.
+    """The samples of one kind (class and given label) of a group, with their logits so far.
 
     Arguments:
-        group: of the samples.
+        group: the group of the samples.
         kind: their class and given label.
         source: the index of their covariance.
-        seen: the fits in which their logits matter, in order.
-        loss: of the first fit that matters; `label` sets that of every fit.
+        seen: the fits in which their logits are needed, in order.
+        loss: loss of the first of these fits; `label` sets that of every fit.
         drawn: the points.
-        exact: whether these are coefficients on (1, z) instead.
+        exact: whether functions are given by coefficients on (1, z) instead of values on points.
     """
 
     def __init__(
@@ -116,7 +121,7 @@ class Cell:
         self.kind, self.given, self.share = kind[:3]
         self.exact = exact
         self._noise, self.weights, one = drawn
-        self._alone = self.weights * one  # the mean of a function by itself
+        self._alone = self.weights * one  # weights of the mean of a single function
         d, points, fits = loss.components, len(one), seen[-1] - seen[0] + 1
         self.components, self.points = d, points
         self.columns = np.zeros((points, 1 + d * (len(seen) + fits + 1)), order="F")
@@ -146,30 +151,30 @@ class Cell:
 
         Arguments:
             mean: the mean logit, (..., d).
-            along: the parts along the Gaussian numbers so far.
-            new: the factor of the new ones, (..., d, d).
-            react: how far each function of slopes moves the logit.
+            along: the coefficients of the Gaussian numbers so far.
+            new: the factor of the new Gaussian numbers, (..., d, d).
+            react: the change of the logit per unit of each function of slopes.
         """
         theta = np.zeros((*mean.shape, self.used + new.shape[-1]))
         theta[..., 0] = mean
         theta[..., self.along] = along
         theta[..., self.used :] = new
         known = len(self.reactions)
-        if known:  # samples have no part in the fits before their first
+        if known:  # only functions since the first use of these samples; earlier ones are zero
             theta[..., self.reactions] = -react[..., -known:]
         return theta
 
     def look(self, fields: Fields, mean: Array) -> tuple[Array, Array, Array]:
         """Return the coefficients of the columns in H, the factor of the new Gaussian number, and
-        what that number has of known ones which these samples have not seen.
+        the components of that number along known directions that are not in the view of this cell.
         """
         along, off = self.view.along(fields.along)
         new = factor(fields.rest + off @ off.T)
         return self.combine(mean, along, new, fields.react), new, inverse(new) @ off
 
     def label(self, use: Use, loss: Scores, edge: float) -> None:
-        """Set targets and weights of a fit that uses these samples; `edge` is the threshold on the
-        margin.
+        """Set the targets and weights of these samples in a fit that uses them; samples with a
+        margin up to `edge` are rejected.
         """
         self.in_use, self.loss, self.edge = True, loss, edge
         if use.labels is None:
@@ -183,7 +188,7 @@ class Cell:
         if use.labels.agree:
             self.selected &= loss.predicted(logits) == self.given
         self.weight = np.where(self.selected, use.weight, 0.0)
-        if use.given > 0:  # losses are affine in their targets: their mean is that of a mixture
+        if use.given > 0:  # losses are affine in targets: a sum of losses is one of a mixed target
             share = (self.weight / (use.given + self.weight))[:, None]
             self.target = share * self.made + (1.0 - share) * self._given_target()
             self.weight = use.given + self.weight
@@ -193,7 +198,9 @@ class Cell:
         return np.asarray(self.columns[:, :1] * self.loss.codes[self.given])
 
     def averages(self, theta: Array, strength: Array, slopes: bool) -> CellAverages:
-        """Return the averages at coefficients of the columns; with `slopes`, for derivatives."""
+        """Return the averages at the coefficients `theta` of the columns; with `slopes` also those
+        for derivatives.
+        """
         size, d = theta.shape[1], len(theta)
         f, square, stiffness = np.zeros((d, size)), np.zeros((d, d)), np.zeros((d, d))
         curved, cubes = np.zeros((d, d, size, size)), np.zeros((2, d**3, size))
@@ -224,7 +231,8 @@ class Cell:
             fours[1] += bent.T @ own
             double += (self._alone[here, None] * answer).T @ answer
             for j in range(d):
-                root = y * np.sqrt(np.maximum(wd[:, j * d + j], 0.0))[:, None]  # or rounding
+                # The maximum removes negative rounding errors.
+                root = y * np.sqrt(np.maximum(wd[:, j * d + j], 0.0))[:, None]
                 curved[j, j] += root.T @ root
                 for k in range(j):
                     curved[j, k] += (y * wd[:, j * d + k, None]).T @ y
@@ -239,7 +247,9 @@ class Cell:
         )  # fmt: skip
 
     def start_averages(self, theta: Array) -> tuple[Array, Array]:
-        """Return $E[f y]$ and $E[f f]$ of the slopes at logits that are not fitted yet."""
+        """Return $E[f y]$ and $E[f f]$ of the slopes at the logits given by `theta`, without the
+        proximal map.
+        """
         y = self.columns[:, : theta.shape[1]]
         logits = y @ theta.T
         f = self.weight[:, None] * self.loss.slope(self.target, logits)
@@ -249,7 +259,9 @@ class Cell:
         return wf.T @ y, wf.T @ f
 
     def start_stiffness(self, strength: Array) -> Array:
-        """Return $E[D]$ at those logits, for a strength; of many components, on some points."""
+        """Return $E[D]$ at the logits of `start_averages`, for a strength of the proximal map; for
+        several components only on `START_POINTS` points.
+        """
         if self.components == 1:
             bent = self._curvature / (1.0 + float(strength[0, 0]) * self._curvature)
             return np.asarray(np.tensordot(self._alone, bent, axes=1))
@@ -260,7 +272,9 @@ class Cell:
         return np.asarray(np.tensordot(weights / weights.sum(), answer, axes=1))
 
     def meet(self, t: int, mean: Array, rows: Array) -> None:
-        """See fit t before the first use: the logits are Gaussian."""
+        """Compute the logits of fit t, which precedes the first use of these samples; they are
+        Gaussian.
+        """
         self.place(t)
         along, off = self.view.along(rows)
         theta = self.combine(mean, along, factor(off @ off.T), NOTHING)
@@ -269,8 +283,8 @@ class Cell:
         self.finish(t, rows, np.zeros((self.points, 0)))
 
     def remember(self, t: int, theta: Array, strength: float) -> None:
-        """Store the conditional law of the one logit of fit t; strength 0: the fit does not use
-        these samples.
+        """Store the conditional law of the logit of fit t (two classes); strength 0 means that the
+        fit does not use these samples.
         """
         if isinstance(self.loss, Binary):
             center = self.columns[:, : self.used] @ theta[0, : self.used]
@@ -281,9 +295,11 @@ class Cell:
             )  # fmt: skip
 
     def follow(self, t: int, fields: Fields, mean: Array, remember: bool) -> None:
-        """Take the logits at the weights of fit t, trained ones if it uses these samples.
+        """Compute the logits of fit t; they are trained ones if it uses these samples.
 
         Arguments:
+            fields: fields of the fit, for the covariance of these samples.
+            mean: the mean logit.
             remember: whether to store the conditional law of the logits.
         """
         self.place(t)
@@ -296,7 +312,7 @@ class Cell:
             self.remember(t, theta, float(fields.strength[0, 0]) if self.in_use else 0.0)
 
     def finish(self, t: int, rows: Array, new: Array) -> None:
-        """Take the Gaussian numbers of fit t and the new functions of slopes.
+        """Add the columns of fit t: its Gaussian numbers and new functions of slopes.
 
         Arguments:
             rows: the weights of fit t in the basis of the covariance.
@@ -304,7 +320,7 @@ class Cell:
         """
         if t in self.seen:
             for place, component in enumerate(self.view.extend(rows)):
-                if place < component:  # an earlier component brought no direction of its own
+                if place < component:  # an earlier component was linearly dependent: close the gap
                     self.columns[:, self.used] = self.columns[:, self.used + component - place]
                 self.along.append(self.used)
                 self.used += 1
@@ -314,40 +330,44 @@ class Cell:
             self.used += 1
 
     def forget(self, needed: set[int]) -> None:
-        """Drop the logits that no later fit asks for."""
+        """Drop the logits of all fits that are not in `needed`."""
         self.logits = {t: logit for t, logit in self.logits.items() if t in needed}
         self.conditional = {t: law for t, law in self.conditional.items() if t in needed}
 
     def with_functions(self, values: Array, count: int) -> Array:
-        """Return the sums over products of values (points, d) with the functions of slopes; zero
-        for those before the first use, (d, count).
+        """Return the sums over samples of the products of values (points, d) with the functions of
+        slopes, (d, count); zero for functions from before the first use.
         """
         sums, known = np.zeros((values.shape[1], count)), len(self.reactions)
-        if known:  # products with all columns: a choice of columns would be a copy
+        if known:  # multiply by all columns: selecting some would copy them
             weighted = self.share * self.weights[:, None] * values
             products = weighted.T @ self.columns[:, : self.used]
             sums[:, count - known :] = products[:, self.reactions]
         return sums
 
     def combined(self, slopes: Array) -> Array:
-        """Return the functions of slopes combined with coefficients (d, count), (points, d)."""
+        """Return linear combinations, (points, d), of the functions of slopes, with coefficients
+        (d, count).
+        """
         known, theta = len(self.reactions), np.zeros((len(slopes), self.used))
         if known:
             theta[:, self.reactions] = slopes[:, -known:]
         return np.asarray(self.columns[:, : self.used] @ theta.T)
 
     def gram(self, count: int) -> Array:
-        """Return the sums over products of functions of slopes, (count, count)."""
+        """Return the sums over samples of the products of functions of slopes, (count, count)."""
         gram, known = np.zeros((count, count)), len(self.reactions)
         if known:
             gram[-known:] = self.with_functions(self.columns[:, self.reactions], count)
         return gram
 
     def quality(self, made: PseudoLabels) -> tuple[float, float, float, float]:
-        """Return samples, selected ones, right labels, right and selected labels, per feature.
+        """Return the numbers per feature of samples, selected samples, correct pseudo-labels, and
+        correct selected pseudo-labels.
 
-        Exact moments have the probability of each class. With one logit the average over its last
-        Gaussian number is exact: no count jumps.
+        With exact moments they follow from the probability of each class. With one logit the
+        average over its last Gaussian number is exact, so that the numbers are smooth functions of
+        the parameters.
         """
         if self.exact:
             mean, *spread = self.logits[made.teacher]
@@ -368,13 +388,13 @@ class Cell:
         return self.share, selected, correct, chosen
 
     def label_mass(self) -> Array:
-        """Return the weight that the labels of the selected samples give to each class."""
+        """Return the total weight of each class in the labels of the selected samples."""
         share = self.share * self.weights * self.weight
         return np.asarray(share @ self.loss.masses(self.target))
 
     def loss_sums(self, given: bool) -> tuple[float, float]:
-        """Return the samples with given labels per feature, or with made ones (selected), and the
-        sum of their losses with these labels.
+        """Return the number per feature of samples with given labels, or (not `given`) of selected
+        ones with pseudo-labels, and the sum of their losses with these labels.
         """
         target = self._given_target() if given else self.made
         used = np.ones(self.points) if given else self.selected

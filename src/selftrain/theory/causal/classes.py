@@ -1,7 +1,7 @@
 r"""`ClassTrajectory`: the result of `solve` for K classes, and for any protocol.
 
-Everything is in the K scores of sum zero, $s = P u$, so classes are alike; two classes have the
-scores $\mp u/2$ of their logit u.
+All quantities refer to the K scores $s = P u$, whose sum is zero, so that all classes are treated
+alike. With two classes the scores are $\mp u/2$, with the logit u.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class GaussianScores(NamedTuple):
     """The law of the scores of fresh samples: a Gaussian for each class.
 
     Attributes:
-        proportions: of the classes.
-        means: (class, score).
-        covariances: (class, score, score).
+        proportions: class proportions.
+        means: means of the scores, (class, score).
+        covariances: covariances of the scores, (class, score, score).
     """
 
     proportions: Array
@@ -44,7 +44,7 @@ class GaussianScores(NamedTuple):
     covariances: Array
 
     def cdf(self, u: ArrayLike, score: int, y: int | None = None) -> Array:
-        """P(score number `score` <= u) in class y, or over all classes if y is None."""
+        """Return P(score number `score` <= u) in class y, or over all classes if y is None."""
         u, chosen = np.asarray(u, dtype=float), range(len(self.means)) if y is None else [y]
         weight = self.proportions[list(chosen)]
         parts = [
@@ -54,7 +54,7 @@ class GaussianScores(NamedTuple):
         return np.asarray(np.tensordot(weight / weight.sum(), parts, axes=1))
 
     def sample(self, size: int, seed: int | None = None) -> tuple[NDArray[np.intp], Array]:
-        """Classes and scores of samples."""
+        """Draw samples; return their classes and scores."""
         random = np.random.default_rng(seed)
         kinds = random.choice(len(self.means), size, p=self.proportions)
         scores = np.empty((size, len(self.means)))
@@ -71,27 +71,30 @@ class ClassTrajectory(SolvedRun):
     r"""Large-system limit of a protocol with K classes; arrays over the fits t = 0..T.
 
     Attributes:
-        protocol: what was solved; `problem` and `recipe` if it came from these.
+        protocol: the protocol that was solved.
+        problem, recipe: the problem and the recipe it was made from; None for a protocol.
         m: overlaps $w_c\cdot\mu_k$, shape (T+1, K, K): score c of the mean of class k on the test
             clusters, without the bias.
-        bias: of each score, (T+1, K).
+        bias: bias of each score, (T+1, K).
         q_matrix: products $w_c\cdot w_l$ of the class vectors, (T+1, K, K); `q` is its trace.
-        covariances: of the test scores of each class, (T+1, K, K, K).
+        covariances: covariances of the test scores in each class, (T+1, K, K, K).
         overlaps: $\sum_c w_c^{(t)}\cdot w_c^{(s)}$ of all pairs of fits.
         chi: mean response of a weight.
-        label_shares: share of each class among the pseudo-labels that fit t is trained on (among
-            the given labels where there are no others), (T+1, K); NaN in runs of the squared
-            loss with soft labels, which are no shares.
-        fraction_selected, pseudo_label_accuracy, selected_label_accuracy: of the pseudo-labelled
-            samples of fit t; NaN where there are none.
-        train_loss: mean loss of the selected pseudo-labelled samples, else of those with given
-            labels.
-        kept_loss: mean loss with given labels next to pseudo-labels.
-        error_accuracy: how well `error` is known, from the replicates.
-        collapsed_at: first fit whose labels lack a class (`collapsed_class`), or None; NaN from
-            there on.
+        label_shares: proportion of each class among the pseudo-labels that fit t is trained on
+            (among its given labels if it has no pseudo-labels), (T+1, K); NaN with the squared loss
+            and soft labels, which are not probabilities.
+        fraction_selected, pseudo_label_accuracy, selected_label_accuracy: selected proportion of
+            the pseudo-labelled samples of fit t, accuracy of all pseudo-labels and of the selected
+            ones; NaN without pseudo-labels.
+        train_loss: mean loss of the selected pseudo-labelled samples; without any, of those with
+            given labels.
+        kept_loss: mean loss of the samples with given labels in a fit that also has pseudo-labels.
+        error_accuracy: absolute accuracy of `error`, from the spread of the replicates; on a grid
+            or with exact averages, `stats.accuracy`.
+        collapsed_at: first fit whose labels lack a class (`collapsed_class`), or None; from there
+            on quantities are NaN.
         failure: why the run ended early (`on_failure="partial"`), or None.
-        stats: how it was obtained; `stats.accuracy` is the relative accuracy of the state.
+        stats: statistics of the solver; `stats.accuracy` is the relative accuracy of the state.
 
     >>> from selftrain import Clusters, Problem, Recipe, solve
     >>> clusters = Clusters.simplex(3, distance=2.0, delta=0.5)
@@ -156,7 +159,7 @@ class ClassTrajectory(SolvedRun):
 
     @property
     def q(self) -> Array:
-        r"""$\sum_c |w_c|^2$, the squared norm of all class vectors."""
+        r"""The squared norm of all class vectors, $\sum_c |w_c|^2$."""
         return np.asarray(np.trace(self.q_matrix, axis1=1, axis2=2))
 
     @cached_property
@@ -175,23 +178,26 @@ class ClassTrajectory(SolvedRun):
         return np.asarray(1.0 - np.diagonal(self.confusion, axis1=1, axis2=2))
 
     def plot(self, *, panel: str | None = None, ax: Any = None, figure: Any = None) -> Figure:
-        """Draw errors, recall and labels of each class, and the last confusion."""
+        """Plot the errors, the recall and the label proportions of each class, and the last
+        confusion matrix; or a single `panel` on `ax`.
+        """
         from ...plots.classes import plot_classes
 
         return plot_classes(self, panel=panel, ax=ax, figure=figure)
 
     def test_logits(self, t: int = -1) -> GaussianScores:
-        """The law of the scores of fresh test samples under fit t."""
+        """Return the law of the scores of fresh test samples under fit t."""
         at = self.solved_step(t)
         means = (self.m[at] + self.bias[at][:, None]).T
         return GaussianScores(np.array(self.proportions), means, self.covariances[at])
 
     def training_logits(self, t: int = -1, samples: str | None = None) -> TrainedScores:
-        """The law of the scores of the samples that fit t is fitted to.
+        """Return the law of the scores of the samples that fit t is fitted to.
 
         Arguments:
             t: the fit; a negative one counts from the end.
-            samples: the name of a group; None: those with pseudo-labels, or all if there are none.
+            samples: the name of a group; None for all samples with pseudo-labels, or all samples if
+                there are no pseudo-labels.
         """
         at = self.solved_step(t)
         chosen = chosen_samples(self.protocol, self._samples[at], samples)

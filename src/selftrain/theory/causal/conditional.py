@@ -1,4 +1,4 @@
-"""The law of the one logit of samples of two classes, given all Gaussian numbers but the last."""
+"""The law of the logit of a sample (two classes), given all its Gaussian numbers but the last."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ROOT_2PI = math.sqrt(2 * math.pi)
 class ConditionalLogit(NamedTuple):
     """The conditional law of the logit of each sample.
 
-    The logit grows with its field H, a Gaussian number.
+    The logit is an increasing function of the field H, which is Gaussian.
 
     Attributes:
         center, spread: mean of H for each sample, and its standard deviation.
-        loss: of the fit.
-        target, weight: of each sample in the fit; weight 0: the fit does not use it, its logit
-            is H.
-        strength: how far a unit of slope moves the logit.
+        loss: loss of the fit.
+        target, weight: target and weight of each sample in the fit; with weight 0 the fit does not
+            use the sample, and its logit is H.
+        strength: decrease of the logit per unit of slope and weight.
     """
 
     center: Array
@@ -47,5 +47,5 @@ class ConditionalLogit(NamedTuple):
 
     @property
     def pull(self) -> Array:
-        """How far a unit of its slope moves the logit of each sample."""
+        """The decrease of the logit of each sample per unit of its slope."""
         return self.strength * self.weight

@@ -1,10 +1,10 @@
-r"""The coordinates of the weights: the sets of samples of a protocol, by modes or as matrices.
+r"""The coordinates of the weights: the clusters of a protocol, by modes or as matrices.
 
-A set of samples has the means of its classes and a covariance for each. Where all covariances are
-diagonal in one basis, operators on the weights are numbers per mode; the sphere is one mode. Else
-they are matrices. Weights are arrays (d, n, c): d components of the logit, n coordinates, and c
-columns, of which the first is the mean and the others are the parts along independent Gaussian
-numbers (a mode of several features counts them with the root of their number).
+Clusters have a mean and a covariance for each class. If all covariances are diagonal in a common
+basis, operators on the weights are numbers per mode (a sphere has one mode); else they are
+matrices. Weights are arrays (d, n, c): d components of the logit, n coordinates, and c columns. The
+first column is the mean, the others are the coefficients of independent Gaussian numbers (for a
+mode that stands for several features, multiplied by the root of their number).
 """
 
 from __future__ import annotations
@@ -21,15 +21,21 @@ from ..geometry.space import mean_variance, space_of
 
 
 class SampleSet(NamedTuple):
-    """A law of samples: the class means, (n, K), and the index of the covariance of each class."""
+    """Clusters in these coordinates: the class means, (n, K), and the index of the covariance of
+    each class.
+    """
 
     means: Array
     sources: tuple[int, ...]
 
 
 class Source(NamedTuple):
-    r"""A covariance $\Sigma$: as numbers (n,) or a matrix (n, n), its root as the noise (n, j) that
-    samples with it put on the weights, and the mean variance of a feature.
+    r"""A covariance $\Sigma$.
+
+    Attributes:
+        sigma: $\Sigma$ as numbers per mode, (n,), or a matrix, (n, n).
+        noise: its root, (n, j): the noise that samples with this covariance add to the weights.
+        variance: the mean variance of a feature.
     """
 
     sigma: Array
@@ -38,7 +44,7 @@ class Source(NamedTuple):
 
 
 class Coordinates:
-    """The sets of samples of a protocol in the coordinates of the weights.
+    """The clusters of a protocol in the coordinates of the weights.
 
     Arguments:
         laws: the clusters of every group, and of the test samples.
@@ -70,8 +76,8 @@ class Coordinates:
             self.sources.extend(sources)
 
     def _several_classes(self, laws: list[Clusters]) -> None:
-        """Means of K classes: in the modes of the one covariance, by features if all are diagonal,
-        else as matrices.
+        """Set the coordinates for K > 2 classes: the modes of the covariance if there is one only,
+        the features if all covariances are diagonal, else matrices.
         """
         features = laws[0].features
         self.features, self.copies = float(features), np.ones(features)
@@ -130,7 +136,7 @@ class Coordinates:
         return np.asarray(np.linalg.inv(full))
 
     def mean_gain(self, gain: Array, size: int) -> float:
-        r"""Return $\mathrm{tr}\,G/N$, the mean over the components of the logit."""
+        r"""Return $\mathrm{tr}\,G/N$, averaged over the components of the logit."""
         if self.by_modes:
             traces = np.trace(gain, axis1=1, axis2=2)
         else:
@@ -155,6 +161,6 @@ class Coordinates:
 
 
 def inner(x: Array, y: Array) -> Array:
-    """Return the products of weights (..., d, n, c) with others (r, n, c): (..., d, r)."""
+    """Return the inner products of weights (..., d, n, c) with others (r, n, c), (..., d, r)."""
     size = y.shape[-1] * y.shape[-2]
     return np.asarray(x.reshape(*x.shape[:-2], size) @ y.reshape(-1, size).T)

@@ -1,10 +1,10 @@
 r"""Points for the averages over samples.
 
 A sample needs one Gaussian number (for each component of the logit) for every fit in which its
-logit matters. The numbers of a replicate are scrambled Sobol points, whose first and best
-coordinate goes to the logit that labels the sample first. Up to four numbers, and without jumps, a
-product of Gauss-Hermite rules is better than any sample. Where everything is linear in the numbers
-no points are needed: a function is its coefficients on (1, z), which take the place of its values.
+logit is needed. The numbers of a replicate are scrambled Sobol points; their first and most uniform
+coordinate is used for the logit that labels the sample first. For up to four numbers, and without
+jumps, a product of Gauss-Hermite rules is more accurate. If everything is linear in the numbers, no
+points are needed: functions are represented by their coefficients on (1, z) instead of values.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from scipy.special import ndtri, roots_hermitenorm
 from ...arrays import Array
 
 NEGLIGIBLE = 1e-13
-"""Points of a grid with a smaller weight are left out: they change no digit that is promised."""
+"""Points of a grid with a smaller weight are omitted; their effect is far below any tolerance."""
 
 _EDGE = 2.0**-34
-"""Points stay off 0 and 1, half of the spacing of the scrambled points away."""
+"""Smallest distance of points from 0 and 1: half the spacing of the scrambled points."""
 
 
 RARE = 2 / 3
-"""A given label that is rarer by a factor x has fewer points by x to this power (to a power of two
-above that): errors that fall as one over the points are then smallest for the same work.
+"""A given label that is rarer by a factor x gets fewer points, by the factor x to this power
+(rounded up to a power of two): optimal for given work if errors fall as one over the points.
 """
 
 FEWEST = 64
-"""The fewest points of any label, however rare."""
+"""Smallest number of points of a label, however rare."""
 
 
 class Kind(NamedTuple):
-    """What the samples of a cell have in common.
+    """A kind of samples: those of one cell.
 
     Attributes:
         true, given: class and given label.
         share: samples per feature.
-        part: how often the class has this label, against its most frequent one.
+        part: frequency of this label in the class, relative to its most frequent label.
     """
 
     true: int
@@ -49,8 +49,12 @@ class Kind(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Standard normal numbers z on points, such that the mean of a b is the weighted sum of their
-    values; `one` has the values of the constant 1.
+    """Points for averages.
+
+    Attributes:
+        noise: standard normal numbers z, (points, dimensions).
+        weights: such that E[a b] is the weighted sum of the products of values of a and b.
+        one: the values of the constant 1.
     """
 
     noise: Array
@@ -59,13 +63,13 @@ class Points(NamedTuple):
 
 
 class PointSource(NamedTuple):
-    """Where the points of a replicate come from: scrambled Sobol points, a grid, or (no points and
-    no level) exact moments.
+    """The source of the points of a replicate: scrambled Sobol points, a grid, or exact moments (if
+    both `points` and `level` are 0).
 
     Attributes:
-        points: how many Sobol points a class of a group has (with its most frequent label).
-        replicate: the number of the replicate; empty: the one of a search.
-        level: nodes of a grid along the first number; two thirds of that along the others.
+        points: number of Sobol points of a class of a group (with its most frequent label).
+        replicate: the number of the replicate; empty for the one that searches use.
+        level: number of grid nodes along the first Gaussian number; two thirds of it along others.
     """
 
     points: int = 0
@@ -79,7 +83,7 @@ class PointSource(NamedTuple):
 
     @property
     def work(self) -> float:
-        """About how many points there are, as a measure of the work."""
+        """The approximate number of points, as a measure of the work."""
         return float(max(self.points, self.level**3, 1))
 
     def draw(self, group: int, kind: Kind, classes: int, dimensions: int) -> Points:
@@ -96,7 +100,7 @@ class PointSource(NamedTuple):
             two = classes == 2
             own = () if two else (kind.true,)
             wrong = () if kind.given == kind.true else (kind.given,)
-            # a Sobol sequence takes the next child of its seed: two classes share one seed
+            # A Sobol sequence takes the next child of its seed, so that two classes can share one.
             seed = np.random.SeedSequence(
                 self.points,
                 spawn_key=(*self.replicate, group, *own, *wrong),
@@ -116,7 +120,7 @@ def normals(points: int, dimensions: int, seed: np.random.SeedSequence) -> Array
     >>> bool(np.abs(z.mean(axis=0)).max() < 1e-3)
     True
     """
-    from scipy.stats import qmc  # a quarter of a second, which exact runs do not need
+    from scipy.stats import qmc  # imported here: it takes 0.25 s and exact runs do not need it
 
     sobol = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(seed))
     uniform = sobol.random(points)

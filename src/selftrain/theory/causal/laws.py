@@ -1,8 +1,8 @@
-r"""The laws of the logits of samples that a fit was fitted to, from a run on one more replicate.
+r"""The laws of the logits of the samples of a fit, from a run on one more replicate.
 
-One logit is monotone in the last Gaussian number of its sample, so given everything that the sample
-has seen before its law is that of a Gaussian number through the proximal map: `TrainingLogits`. K
-scores are weighted points: `TrainedScores`.
+For two classes the logit is an increasing function of the last Gaussian number of its sample; so,
+given the other numbers, its law is that of a Gaussian number under the proximal map
+(`TrainingLogits`). For K scores the law is a set of weighted points (`TrainedScores`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .samples import FittedSamples
 from .setting import Setting
 
 LAW_POINTS = 2**12
-"""Points of a law, for each class and group."""
+"""Number of points of a law, for each class and group."""
 
 _BLOCK = 256
 
 
 def samples_of_fits(protocol: Protocol, fits: int) -> list[list[FittedSamples]]:
-    """Return the samples of the first fits of a protocol, solved on one replicate."""
+    """Return the samples of each of the first `fits` fits of a protocol, from one replicate."""
     setting = Setting.of(protocol)._replace(last=fits - 1)
     with one_thread():
         run = Replicate(setting, PointSource(LAW_POINTS), keep_samples=True)
@@ -43,8 +43,8 @@ def samples_of_fits(protocol: Protocol, fits: int) -> list[list[FittedSamples]]:
 def chosen_samples(
     protocol: Protocol, fitted: Sequence[FittedSamples], samples: str | None
 ) -> list[FittedSamples]:
-    """Return the samples of a fit that a law is about: of the group of that name; by default those
-    with pseudo-labels, or all if there are none.
+    """Return the samples of a fit in the group `samples`; if that is None, all with pseudo-labels,
+    or all samples if there are no pseudo-labels.
     """
     names = [group.name for group in protocol.groups]
     if samples is None:
@@ -60,11 +60,11 @@ class TrainedScores(NamedTuple):
     """The law of the scores of samples that a fit is fitted to, as weighted points.
 
     Attributes:
-        weights: of the points, of sum one.
+        weights: weights of the points; their sum is one.
         true, given: class and given label.
-        previous: scores under the teacher of pseudo-labels (NaN for given labels).
+        previous: scores under the fit that made the pseudo-labels (NaN for given labels).
         scores: trained scores.
-        selected: whether the fit uses the pseudo-label, or any label.
+        selected: whether the pseudo-label was selected; True for given labels.
     """
 
     weights: Array
@@ -76,7 +76,7 @@ class TrainedScores(NamedTuple):
 
     @classmethod
     def of(cls, fitted: Sequence[FittedSamples], basis: Array) -> TrainedScores:
-        """Return the law of samples, whose scores are logits along a basis."""
+        """Return the law of samples, whose scores are the products of `basis` and their logits."""
         parts = [
             (
                 one.shares, np.full(one.shares.size, one.true), np.full(one.shares.size, one.given),
@@ -88,7 +88,7 @@ class TrainedScores(NamedTuple):
         return cls(weights / weights.sum(), *columns)
 
     def cdf(self, u: ArrayLike, score: int, y: int | None = None) -> Array:
-        """P(a trained score <= u), in class y or in all."""
+        """Return P(trained score number `score` <= u) in class y, or over all classes if None."""
         chosen = np.full(self.true.size, True) if y is None else self.true == y
         weight, values = self.weights[chosen], self.scores[chosen, score]
         order = np.argsort(values)
@@ -96,7 +96,7 @@ class TrainedScores(NamedTuple):
         return np.asarray(below[np.searchsorted(values[order], u, side="right")] / below[-1])
 
     def sample(self, size: int, seed: int | None = None) -> TrainedScores:
-        """Samples drawn from the points, of equal weight."""
+        """Draw samples from the points; they have equal weights."""
         at = np.random.default_rng(seed).choice(self.true.size, size, p=self.weights)
         drawn = [np.asarray(values)[at] for values in self[1:]]
         return TrainedScores(np.full(size, 1.0 / size), *drawn)  # type: ignore[arg-type]
@@ -105,15 +105,15 @@ class TrainedScores(NamedTuple):
 class TrainingLogits:
     """The law of (class, previous logit, trained logit) of the samples that step t is fitted to.
 
-    `y` = 0 or 1 restricts to a class, `selected` to samples that the threshold accepts or rejects,
-    as in `LogitLaw`.
+    In the methods `y` = 0 or 1 restricts to one class, `selected` = True or False to the samples
+    that the threshold selects or rejects, as in `LogitLaw`.
 
     Arguments:
         t: the step.
-        loss: of its fit.
-        samples: what was asked for: None: the unlabelled samples of step t (the labelled ones at
-            t = 0); "labeled": the labelled samples, if step t uses them.
-        parts: the samples themselves.
+        loss: loss of its fit.
+        samples: None for the pseudo-labelled samples of step t (the labelled ones at t = 0), or
+            "labeled" for the labelled samples, if step t uses them; only for the repr.
+        parts: the samples.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(0.5, 2.0, 0.4, 0.75**2, steps=2, loss="squared", batches="reused")
@@ -133,22 +133,22 @@ class TrainingLogits:
 
     @property
     def selected_probability(self) -> float:
-        """Share of the samples that the threshold accepts."""
+        """Proportion of the samples that the threshold selects."""
         total = sum(float(part.shares.sum()) for part in self._parts)
         accepted = sum(float(part.shares @ part.selected) for part in self._parts)
         return accepted / total
 
     def cdf(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
-        """P(logit <= u), in the shape of u."""
+        """Return P(logit <= u), in the shape of u."""
         far = np.clip(np.asarray(u, dtype=float), -1e9, 1e9)
         return np.clip(self._law(far, y, selected, density=False), 0.0, 1.0)
 
     def density(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
-        """Density of the logit at u, in the shape of u."""
+        """Return the density of the logit at u, in the shape of u."""
         return self._law(np.asarray(u, dtype=float), y, selected, density=True)
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> LogitSample:
-        """Samples drawn from the points, with a new number in the last step."""
+        """Draw samples from the points, with the last Gaussian number drawn afresh."""
         rng = np.random.default_rng(seed)
         counts = rng.multinomial(size, self._masses / self._masses.sum())
         drawn = []

@@ -1,7 +1,8 @@
-"""The solution of one fit: damped Newton on its conjugates, else along decreasing ridges.
+"""The solution of one fit: damped Newton's method on its conjugates, or continuation in the ridge.
 
-A step is shortened until the next one, with the same Jacobian, is smaller in what it changes of the
-weights (a test that does not depend on units). A Jacobian is used again while steps shrink fast.
+A step is shortened until the next one, with the same Jacobian, would change the weights by less (a
+test that does not depend on the units of the unknowns). A Jacobian is reused while steps shrink
+fast.
 """
 
 from __future__ import annotations
@@ -18,36 +19,36 @@ from .starts import large_ridge_start
 from .step import CausalStep, Evaluation
 
 REMAINS, REMAINS_EXACTLY, REMAINS_OF_SCORES = 1e-10, 1e-14, 1e-8
-"""The error that the last step of Newton's method may leave, relative to the weights: on points
-(below that of any replicate, and small enough for differences between recipes), where averages are
-exact, and on points of more than two classes.
+"""Largest remaining error of Newton's method, relative to the weights: on points (below the error
+of any replicate, and small enough for differences between recipes), with exact averages, and on
+points for more than two classes.
 """
 
 CONTRACTS = 0.05
-"""A Jacobian is used again while each step is smaller than the one before by this factor."""
+"""A Jacobian is reused while each step is at most this times the one before."""
 
 SURE = 1e-3
-"""Steps this small are not tested for descent."""
+"""Steps smaller than this are not tested for descent."""
 
 MOST_NEWTON = 40
 
 SMALLEST_FRACTION = 1e-3
 
 MOST_SUGGESTED = 8
-"""Newton steps from a start that a run nearby suggests: it is left for the plain start after these,
-or at a step that has to be shortened.
+"""Largest number of Newton steps from the start that a similar run suggests. After these, or at a
+step that has to be shortened, the plain start is used instead.
 """
 
 LARGEST_RIDGE = 1e3
 
 FIRST_PACE, LEAST_PACE, EASY = 1.0, 0.02, 4
-"""Steps in the logarithm of the ridge: the first, the smallest that is tried, and the evaluations
-after which the next one is longer.
+"""Continuation: the first step in the logarithm of the ridge, the smallest step, and the number of
+evaluations up to which a step counts as easy, so that the next is longer.
 """
 
 
 class Solved(NamedTuple):
-    """Unknowns of a step, how many evaluations they took, and their last factorised Jacobian."""
+    """The unknowns of a solved fit, the number of evaluations, and the last factorised Jacobian."""
 
     z: Array
     evaluations: int
@@ -55,7 +56,7 @@ class Solved(NamedTuple):
 
 
 class _Stuck(Exception):
-    """Newton's method did not settle; carries evaluations and the last relative step."""
+    """Newton's method did not converge; has the evaluations and the last relative step."""
 
     def __init__(self, evaluations: int, size: float):
         super().__init__()
@@ -63,11 +64,13 @@ class _Stuck(Exception):
 
 
 def solve_step(stage: CausalStep, starts: Sequence[Array], near: System | None = None) -> Solved:
-    """Solve a fit by Newton's method from the starts, with all patience for the last one, else
-    along decreasing ridges.
+    """Solve a fit by Newton's method from each of the starts in turn, else by continuation in the
+    ridge.
 
     Arguments:
-        near: the Jacobian of a run nearby, for all starts but the last one.
+        stage: the fit.
+        starts: starting points; only the last one gets the full number of Newton steps.
+        near: the Jacobian of a similar run, used for all starts but the last one.
     """
     spent = 0
     for start in starts:
@@ -81,8 +84,8 @@ def solve_step(stage: CausalStep, starts: Sequence[Array], near: System | None =
 
 
 def _along_ridges(stage: CausalStep, bias: Array, spent: int) -> Solved:
-    """Follow the solution from a large ridge down to that of the fit, in the logarithm of the
-    ridge: each one begins where the line through the last two leads.
+    """Follow the solution from a large ridge down to that of the fit. Each start is extrapolated
+    from the last two solutions, linearly in the logarithm of the ridge.
     """
     ridge, pace = max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), FIRST_PACE
     z, move = large_ridge_start(stage._replace(ridge=ridge), bias), 0.0
@@ -125,7 +128,8 @@ def _newton(
         step, size = system.step(here.residual)
         if not np.isfinite(size):
             break
-        # a new Jacobian leaves the square of its step, an old one the same share as before
+        # With a new Jacobian the remaining error is the square of the step, with an old one the
+        # same fraction as before.
         left = ratio if used else size
         if size * left <= remains and stage.knows(z, step):
             return Solved(stage.moved(z, step, 1.0), evaluations, system)
@@ -151,7 +155,9 @@ def _newton(
 
 
 class System:
-    """A factorised Jacobian, rows brought to size one, and what its steps mean for the weights."""
+    """A factorised Jacobian with normalised rows, and the map from its steps to relative changes of
+    the weights.
+    """
 
     def __init__(self, at: Evaluation) -> None:
         assert at.jacobian is not None

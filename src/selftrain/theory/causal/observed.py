@@ -1,4 +1,4 @@
-"""What test samples see of the fits of a replicate, and how far replicates are apart in it."""
+"""The order parameters of the fits of a replicate on the test clusters."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .setting import Setting
 
 
 class Observed(NamedTuple):
-    """What test samples see of the fits; arrays over t, in the d components of the logit, NaN where
-    a fit was not solved.
+    """Order parameters on the test clusters; arrays over t, NaN for fits that were not solved.
+
+    Logits have d components.
 
     Attributes:
         m: mean logits of the classes without bias, (T+1, d, K).
-        bias: (T+1, d).
-        square: products of the weights, (T+1, d, d).
-        covariance: of the logits of each class, (T+1, K, d, d).
+        bias: biases, (T+1, d).
+        square: products of the weights of the components, (T+1, d, d).
+        covariance: covariances of the logits in each class, (T+1, K, d, d).
         pairs: products of the weights of all pairs of fits, summed over components.
         chi: mean response of a weight.
     """
@@ -39,15 +40,17 @@ class Observed(NamedTuple):
         return np.asarray(np.trace(self.square, axis1=1, axis2=2))
 
     def states(self, length: float) -> tuple[Array, Array]:
-        r"""Return all that replicates must agree on, (quantities, T+1), and the scale of each.
+        r"""Return all quantities on which replicates must agree, (quantities, T+1), and the scale
+        of each.
 
-        These are means, biases, products of the weights, overlaps with the fit before, covariances
-        and $\ln\chi$. Scales are those of the weights, `length` the unit of the means.
+        They are means, biases, products of the weights, overlaps with the fit before, covariances
+        and $\ln\chi$. The scales follow from the norm of the weights; `length` is that of the
+        means.
         """
         q = self.q
         norm = np.sqrt(q) * length
         before = np.append(np.nan, np.diag(self.pairs, -1))
-        both = np.sqrt(q * np.append(np.nan, q[:-1]))  # of an overlap of two fits, both norms
+        both = np.sqrt(q * np.append(np.nan, q[:-1]))  # scale of an overlap: both norms
         noise = np.trace(self.covariance, axis1=2, axis2=3).mean(axis=1)
         parts = [
             (self.m, norm), (self.bias, norm + np.abs(self.bias).max(axis=1)), (self.square, q),
@@ -58,7 +61,7 @@ class Observed(NamedTuple):
         return states, np.concatenate([np.tile(scale, (len(v), 1)) for v, scale in flat])
 
     def error(self, proportions: Sequence[float], basis: Array) -> Array:
-        """Return P(predicted class is wrong) of every fit, for class proportions."""
+        """Return the error of every fit, for the given class proportions."""
         errors = np.full(len(self.chi), np.nan)
         for t in np.flatnonzero(np.isfinite(self.chi)):
             seen = zip(self.m[t].T + self.bias[t], self.covariance[t], strict=True)
@@ -68,7 +71,7 @@ class Observed(NamedTuple):
 
 
 def observe(run: Replicate, setting: Setting) -> Observed:
-    """Return what test samples see of a replicate."""
+    """Return the order parameters of a replicate on the test clusters."""
     space, history, fits = setting.space, run.history, setting.fits
     w = np.array(history.fits)
     solved, test = len(w), space.sets[setting.test]
@@ -92,6 +95,6 @@ def mean_of(each: Sequence[Observed]) -> Observed:
 
 
 def padded(values: Array, fits: int) -> Array:
-    """Return values of the solved fits, with NaN for the others."""
+    """Return values of the solved fits, padded with NaN to `fits` rows."""
     missing = np.full((fits - len(values), *values.shape[1:]), np.nan)
     return np.concatenate([values, missing])

@@ -1,4 +1,4 @@
-r"""All fits on one replicate: the causal loop, each fit given those before."""
+r"""All fits on one replicate, in causal order: each fit is solved given those before."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ class Replicate:
     r"""All fits of a protocol on one replicate; arrays over t = 0..T, NaN where not solved.
 
     Arguments:
-        setting: what is solved.
-        source: where the points come from.
-        near: a replicate, or a run of a similar recipe, whose moves are good starts.
-        systems: Jacobians of another replicate of the same points, for first steps.
+        setting: the protocol and its coordinates.
+        source: source of the points.
+        near: `moves` of another replicate, or of a run of a similar recipe, for starts.
+        systems: Jacobians of another replicate of the same size, for the first Newton steps.
         keep_samples: whether to store the samples of every fit.
 
     Attributes:
         history: the weights.
-        bias: of every fit, (T+1, d).
+        bias: bias of every fit, (T+1, d).
         hats: the conjugates of every fit.
         gains: $\mathrm{tr}\,G_t/N$.
-        moves: how far the solution of each fit is from its plain start, for another replicate to
-            start from.
-        systems: the last Jacobian of each fit of more than two classes, for the same.
+        moves: difference of the solution of each fit from its plain start, from which another
+            replicate can start.
+        systems: the last Jacobian of each fit (more than two classes only), for the same purpose.
         measured: rows of `MEASURED`.
-        shares: of each class among the labels of a fit, (T+1, K).
+        shares: proportion of each class among the labels of a fit, (T+1, K).
         collapsed_at: the first fit that has no label of some class, or None.
         evaluations: evaluations of the equations of each fit.
-        samples: those of every fit, if they are kept.
-        points: of the largest group, for each class.
+        samples: the samples of every fit, if `keep_samples`.
+        points: number of points of the largest group, for each class.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Replicate:
 
     @property
     def points(self) -> int:
-        """Points of the largest group, for each class (0: exact moments)."""
+        """Number of points of the largest group, for each class (0: exact moments)."""
         return self._samples.points
 
     def solve(self) -> Replicate:
@@ -102,7 +102,7 @@ class Replicate:
         return self
 
     def _sources(self, fit: Fit) -> list[int]:
-        """The covariances of the samples of a fit."""
+        """Return the indices of the covariances of the samples of a fit."""
         laws = (self._setting.protocol.groups[use.group].law for use in fit.uses)
         return sorted({a for law in laws for a in self._setting.space.sets[law].sources})
 
@@ -112,7 +112,7 @@ class Replicate:
         return self.history.layout(laws, self._sources(fit))
 
     def _known_unknowns(self, t: int, layout: Layout) -> tuple[Array, Hats]:
-        """The bias and the conjugates of a known fit, in the bases of this replicate."""
+        """Return the bias and the conjugates of a known fit, in the bases of this replicate."""
         known = self._setting.known[t]
         law, sources = next(iter(layout.laws)), list(layout.sources)
         along, slopes = {}, {}
@@ -127,13 +127,13 @@ class Replicate:
         return np.array([known.bias]), Hats(means, squares[0], along, slopes, squares[1])
 
     def _fit(self, t: int, fit: Fit) -> bool:
-        """Solve fit t and let all samples take it; False if its labels have collapsed."""
+        """Solve fit t and update all samples; return False if its labels have collapsed."""
         if self._faded(t, fit):
             return False
         samples = self._samples
         samples.bring(t, self.history, self.bias)
         self.measured[:3, t] = samples.label_quality(fit)
-        if not self._source.exact:  # soft labels of a regression are no shares
+        if not self._source.exact:  # soft labels of the squared loss are not probabilities
             self.shares[t] = samples.label_shares(fit)
             if self._class_lost(t, fit):
                 return False
@@ -149,7 +149,7 @@ class Replicate:
         if near is not None and near.size != layout.size:
             near = None
         found = solve_step(stage, [*self._shifted(stage, plain), plain], near)
-        if layout.components > 1 and found.system is not None:  # where Jacobians take the time
+        if layout.components > 1 and found.system is not None:  # then Jacobians dominate the cost
             self.systems[t] = found.system
         self.moves[t] = layout.move(plain, found.z)
         self.evaluations[t] = found.evaluations
@@ -157,7 +157,9 @@ class Replicate:
         return True
 
     def _plain_start(self, stage: CausalStep) -> Array:
-        """Where Newton's method begins without a run nearby: the exact fit, else the one before."""
+        """Return the start of Newton's method without a similar run: from the exact fit if it is
+        known, else from the fit before.
+        """
         t = stage.t
         if t < len(self._setting.known):
             return stage.layout.pack(*self._known_unknowns(t, stage.layout))
@@ -166,7 +168,8 @@ class Replicate:
         return no_update_start(stage, self.bias[t - 1])
 
     def _shifted(self, stage: CausalStep, plain: Array) -> list[Array]:
-        """The plain start, moved as in a run nearby if that has the same unknowns.
+        """Return a list of the plain start shifted by the move of a similar run; the list is empty
+        if that has other unknowns.
 
         The moves of late fits are small, and replicates agree on them far better than on the
         coordinates themselves, whose directions are mostly noise of the replicate by then.
@@ -180,7 +183,7 @@ class Replicate:
         return [start]
 
     def _take(self, t: int, layout: Layout, z: Array) -> None:
-        """Enter the solution of fit t, and let all samples take it, used or not."""
+        """Store the solution of fit t, and compute its logits for all samples, used or not."""
         history, samples, fit = self.history, self._samples, self._setting.protocol.fits[t]
         self.bias[t], hats = layout.unpack(z)
         trial = history.trial(fit.ridge, hats)
@@ -209,15 +212,17 @@ class Replicate:
         self.gains[t] = self._setting.space.mean_gain(trial.gain, history.components)
 
     def _faded(self, t: int, fit: Fit) -> bool:
-        """Whether nothing but the bias is left of the fits that label all samples of this one."""
+        """Return whether the weights of fit t - 1 are negligible beside its bias, so that the
+        labels of fit t, if all are pseudo-labels and the bias is trained, are of one class.
+        """
         if t == 0 or fit.bias_of is not None or not _only_pseudo_labels(fit):
             return False
         norm = math.sqrt(self.history.square(t - 1)) * self._setting.protocol.length
         return bool(norm < ONLY_BIAS * np.abs(self.bias[t - 1]).max())
 
     def _class_lost(self, t: int, fit: Fit) -> bool:
-        """Whether a class is missing among the labels of a fit whose bias is trained; a fit without
-        any sample raises.
+        """Return whether a class is missing among the labels of a fit with a trained bias; raise if
+        the fit has no sample.
         """
         if t == 0 or not _only_pseudo_labels(fit):
             return False

@@ -1,12 +1,13 @@
-r"""How a sample answers its field: trained logit, slope of the loss there, and the derivatives of
-that slope.
+r"""The response of a sample to its field: the trained logit, the slope of the loss there, and the
+derivatives of that slope in the field.
 
 A sample with field H, target p and weight k has the trained logit $u = H - X f$, $f = k\,\partial_2
 l(p, u)$, the proximal map of $k l$ in the metric of X. The equations of a step need f, $D =
-\partial f/\partial H$ and $\partial D/\partial H$. `Binary` has any loss of one logit: logistic
-compiled, squared explicit, any other by `quadrature.prox`. `Scores` has K scores $P u$ of d = K - 1
-logits: the cross-entropy of softmax(P u), or half the squared distance of the scores and the class.
-A target is $P^\top y$, for given classes, soft labels and mixtures of them alike.
+\partial f/\partial H$ and $\partial D/\partial H$. `Binary` is for two classes and any loss of one
+logit: the logistic loss is compiled, the squared one explicit, others use `quadrature.prox`.
+`Scores` is for K scores $P u$ of d = K - 1 logits: the cross-entropy of softmax(P u), or half the
+squared distance of the scores from the class. A target is $P^\top y$, where y are class
+probabilities: a given class, a soft label, or a mixture of both.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from ...runtime.kernels import kernel
 from ..averages.quadrature.prox import proximal
 
 _WARM, _COLD = 6, 200
-"""Halley's steps from the last known logit, and Newton's from 0 behind that (where they converge
-for every c); Newton's steps for K scores.
+"""Largest number of Halley steps from the last known logit, and of the Newton steps from 0 that
+follow if these do not converge (they do for every c); also of Newton steps for K scores.
 """
 
 _LAST_HALLEY, _LAST_NEWTON, _LAST_SCORES = 1e-5, 1e-8, 1e-5
-"""A step this small is the last one: what it leaves is below its cube, or its square, for every c.
+"""A step smaller than this is the last one: the remaining error is below its cube (Halley) or its
+square (Newton), for every c.
 """
 
 Respond = tuple[Array, Array]
@@ -37,8 +39,8 @@ Respond = tuple[Array, Array]
 
 
 class Scores:
-    """The loss of K classes in logits u of d = K - 1 components, (points, d): cross-entropy or half
-    the squared distance of the scores P u and the class.
+    """The loss of K classes as a function of logits u of d = K - 1 components, (points, d):
+    cross-entropy, or half the squared distance of the scores P u from the class.
 
     Attributes:
         classes, components: K and d.
@@ -51,7 +53,7 @@ class Scores:
         self.basis = self.codes = class_basis(classes)
 
     def labels(self, made: PseudoLabels, logits: Array) -> Array:
-        """Return the targets that logits make."""
+        """Return the targets of the pseudo-labels `made` from logits."""
         if made.labeler.jumps(made.sharpness):
             return np.asarray(self.codes[self.predicted(logits)])
         if self.squared:
@@ -63,18 +65,18 @@ class Scores:
         return np.asarray(np.argmax(logits @ self.basis.T, axis=1))
 
     def margin(self, logits: Array) -> Array:
-        """Return the gap of the two largest scores."""
+        """Return the difference of the two largest scores."""
         largest = np.partition(logits @ self.basis.T, -2, axis=1)
         return np.asarray(largest[:, -1] - largest[:, -2])
 
     def unit(self, square: float) -> float:
-        """Return the unit of margins of a fit with this squared norm of its weights: the root of
-        the mean square of $|w_k - w_l|$ over pairs.
+        """Return the unit of margins for weights with this squared norm: the root mean square of
+        $|w_k - w_l|$ over pairs of classes.
         """
         return math.sqrt(2.0 * square * float((self.basis**2).sum())) / self.components
 
     def masses(self, target: Array) -> Array:
-        """Return what targets give to each class, (points, K)."""
+        """Return the probability that targets give to each class, (points, K)."""
         return np.abs(target @ self.basis.T + 1.0 / self.classes)
 
     def value(self, target: Array, logits: Array) -> Array:
@@ -105,7 +107,9 @@ class Scores:
         self, field: Array, target: Array, weight: Array, strength: Array, u: Array, f: Array,
         slopes: bool = True,
     ) -> Respond:  # fmt: skip
-        """Fill trained logits u, whose values are the start, and slopes f; return derivatives."""
+        """Fill u with the trained logits (its values are the start) and f with the slopes; return
+        the derivatives of f.
+        """
         size, n = self.components, len(field)
         d, bend = np.empty((n, size, size)), np.zeros((n if slopes else 0, size, size, size))
         if self.squared:
@@ -170,7 +174,7 @@ class Binary(Scores):
 
 
 def engine_loss(loss: Loss, classes: int) -> Scores:
-    """Return a loss for logits of K - 1 components."""
+    """Return a loss as a function of logits of K - 1 components."""
     if classes == 2:
         return Binary(loss)
     return Scores(classes, type(loss) is Squared)
@@ -211,7 +215,7 @@ def _logistic(field: Any, target: Any, weight: Any, strength: float, out: Any) -
 
 @kernel(error_model="numpy")
 def _from_zero(h: float, p: float, c: float) -> float:
-    """The proximal map by Newton's method from 0, on one side of the solution all the way."""
+    """Return the proximal map by Newton's method from 0, which converges monotonically."""
     x = 0.0
     for _ in range(_COLD):
         share = 1.0 / (1.0 + math.exp(-x))
@@ -244,7 +248,9 @@ def _shares(basis: Any, x: Any, p: Any) -> float:
 
 @kernel(error_model="numpy")
 def _height(x: Any, h: Any, target: Any, k: float, inverse: Any, log_mass: float) -> float:
-    """What the proximal map minimises: (x-h) X^-1 (x-h) / 2 + k (log mass - target x)."""
+    """Return the function that the proximal map minimises: (x-h) X^-1 (x-h) / 2 + k (log mass -
+    target x).
+    """
     height = log_mass
     for a in range(x.size):
         height -= target[a] * x[a]
@@ -257,7 +263,7 @@ def _height(x: Any, h: Any, target: Any, k: float, inverse: Any, log_mass: float
 
 @kernel(error_model="numpy")
 def _factorise(square: Any) -> None:
-    """The lower triangular factor of a positive definite matrix, in place."""
+    """Compute the lower triangular factor of a positive definite matrix, in place."""
     for a in range(len(square)):
         for b in range(a + 1):
             total = square[a, b]
@@ -282,7 +288,9 @@ def _solve(root: Any, x: Any) -> None:
 
 @kernel(error_model="numpy")
 def _stiffen(basis: Any, p: Any, mean: Any, k: float, inverse: Any, square: Any) -> None:
-    """Fill the second derivatives of `_height`, and the mean of the basis under p."""
+    """Fill `square` with the second derivatives of `_height`, `mean` with the mean of the basis
+    under p.
+    """
     classes, size = basis.shape
     for a in range(size):
         mean[a] = 0.0
@@ -298,10 +306,12 @@ def _stiffen(basis: Any, p: Any, mean: Any, k: float, inverse: Any, square: Any)
 
 @kernel(error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 def _cross_entropy(samples: Any, inverse: Any, basis: Any, out: Any) -> None:
-    """Newton's method on a convex function for each sample; steps that do not descend are halved.
+    """Compute the response of each sample, by Newton's method on the convex function `_height`;
+    steps that do not decrease it are halved.
 
-    The derivatives: with A = (1 + X k H)^-1 and classes m of probability p around the mean of the
-    basis, D = k H A and its derivatives k sum_m p_m v v v, v = Aᵀ(P_m - mean).
+    The derivatives: with H the covariance of the rows P_m of the basis under the probabilities p_m
+    and A = (1 + X k H)^-1, D = k H A, and its derivatives are k sum_m p_m v v v with v =
+    Aᵀ(P_m - mean).
     """
     field, targets, weights = samples
     u, f, d, bend = out
@@ -319,7 +329,7 @@ def _cross_entropy(samples: Any, inverse: Any, basis: Any, out: Any) -> None:
         for a in range(size):
             x[a], h[a], target[a] = u[i, a], field[i, a], targets[i, a]
         for a in range(size):
-            if not math.isfinite(x[a]):  # from unknowns that led nowhere
+            if not math.isfinite(x[a]):  # left by an evaluation that failed
                 x[:] = 0.0
         log_mass = _shares(basis, x, p)
         for _ in range(_COLD):

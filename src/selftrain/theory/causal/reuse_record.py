@@ -1,4 +1,4 @@
-"""What data reuse adds to a trajectory of two classes, in memory and in a file."""
+"""`Reuse`: the results of a run with data reuse and two classes besides its `Trajectory`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _STORED = {
     "response": ("t", "step"),
     "crossed": ("t", "step", "mode", "other"),
 }
-"""Fields that a file has as they are, with their dimensions."""
+"""Arrays of `Reuse` that are stored in a file, with their dimensions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reuse:
-    r"""The part of a `Trajectory` that data reuse adds.
+    r"""The results of a run with data reuse that a run without it does not store.
 
     Attributes:
-        measured: of the training samples, over t: selected share, accuracy of labels, of selected
-            labels, mean loss of the unlabelled samples, of the labelled ones that are reused.
-        shares: proportions of the classes among the labels, columns (negative, positive).
+        measured: five rows over t: selected proportion, accuracy of all pseudo-labels, of selected
+            ones, mean loss of the pseudo-labelled samples, of the labelled samples that are reused.
+        shares: class proportions among the labels, columns (negative, positive).
         pairs: $w_t\cdot w_s/N$ of all pairs of steps.
         response: $\mathrm{tr}\,\chi_{ts}/N$, lower triangular.
         crossed: covariances of the weights of all pairs of steps, by modes or as matrices.
-        points: of the largest group, for each class (0: exact moments).
-        replicates: how many were averaged (1: a grid, or exact).
+        points: number of points of the largest group, for each class (0: exact moments).
+        replicates: number of replicates that were averaged (1: a grid, or exact moments).
     """
 
     measured: Array

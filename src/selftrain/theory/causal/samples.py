@@ -1,9 +1,10 @@
 r"""The samples of a replicate over the fits: drawn at their first use, labelled, measured, and
 dropped after their last use.
 
-The slopes of all samples with one covariance are written in orthonormal functions $\varphi_k$ of
-the samples, $f^{(t)} = \sum_k \Phi_{tk}\varphi_k$. Each fit adds what is new in its slopes. Of
-samples that are dropped, the sums over products of these functions remain.
+The slopes of all samples with one covariance are expanded in orthonormal functions $\varphi_k$ of
+the samples, $f^{(t)} = \sum_k \Phi_{tk}\varphi_k$. Each fit adds the part of its slopes that is
+orthogonal to the earlier ones. Of samples that are dropped, only the sums over products of these
+functions are stored.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class FittedSamples(NamedTuple):
     Attributes:
         use: how the fit used them.
         true, given: class and given label.
-        shares: samples per feature of each point.
-        previous: logits under the teacher of pseudo-labels (NaN for given labels).
+        shares: samples per feature that each point represents.
+        previous: logits under the fit that made the pseudo-labels (NaN for given labels).
         logits: trained logits.
-        selected: whether the pseudo-label (or any label) is used.
-        conditional: of one logit, its law given all Gaussian numbers but the last.
+        selected: whether the pseudo-label was selected; True for given labels.
+        conditional: for two classes, the law of the logit given all Gaussian numbers but the last.
     """
 
     use: Use
@@ -54,9 +55,10 @@ class Samples:
     """The samples of a replicate.
 
     Arguments:
-        setting: what is solved.
-        source: where the points come from.
-        keep_laws: whether to store the conditional laws of all logits, not only of teachers.
+        setting: the protocol and its coordinates.
+        source: source of the points.
+        keep_laws: whether to store the conditional laws of all logits, not only of those that later
+            fits make labels from.
     """
 
     def __init__(self, setting: Setting, source: PointSource, keep_laws: bool) -> None:
@@ -89,7 +91,9 @@ class Samples:
                 cell.place(t)
 
     def _draw(self, g: int, t: int, history: WeightHistory, bias: Array) -> list[Cell]:
-        """The cells of a group, which have seen the fits before t that matter for them."""
+        """Return the cells of group g, with their logits under those fits before t that they
+        need.
+        """
         setting, source = self._setting, self._source
         group, loss = setting.protocol.groups[g], setting.losses[t]
         uses = {s: use for s, use in setting.protocol.uses[g].items() if s <= setting.last}
@@ -109,7 +113,7 @@ class Samples:
 
     @property
     def laws(self) -> set[Law]:
-        """The clusters of all samples at hand."""
+        """The clusters of all samples that are in memory."""
         return {cell.law for cell in self._all()}
 
     def clear(self) -> None:
@@ -117,10 +121,11 @@ class Samples:
         self._at_hand.clear()
 
     def follow(self, t: int, fields: dict[int, Fields], means: dict[Law, Array]) -> None:
-        """Let all samples see the solution of fit t, used or not.
+        """Compute the logits of all samples under fit t, whether it uses them or not.
 
         Arguments:
-            means: the mean logits of the classes, by laws.
+            fields: fields of the fit, by covariances.
+            means: mean logits of the classes, by clusters.
         """
         for g, cells in self._at_hand.items():
             remember = self._keep_laws or t in self._teachers(g, t)
@@ -130,12 +135,12 @@ class Samples:
                     cell.follow(t, fields[cell.source], mean, remember)
 
     def split_slopes(self, a: int, count: int) -> tuple[Array, Array]:
-        r"""Split the slopes of a fit into their parts along the functions so far and a rest, twice:
-        the rest is small against what it is made of.
+        r"""Split the slopes of a fit into their components along the functions so far and an
+        orthogonal rest. This is done twice, because the rest is a small difference.
 
         Arguments:
-            a: the covariance.
-            count: how many functions there are.
+            a: index of the covariance.
+            count: number of functions so far.
 
         Returns:
             $\Phi_{tk}$, and the square of the rest.
@@ -159,13 +164,13 @@ class Samples:
     def finish(
         self, t: int, history: WeightHistory, slopes: dict[int, Array], factors: dict[int, Array]
     ) -> None:
-        r"""Take fit t: the new functions of slopes $\Phi_{tt}^{-1}(f - \Phi\varphi)$ and Gaussian
-        numbers, and drop what no later fit needs.
+        r"""Add the new functions of slopes of fit t, $\Phi_{tt}^{-1}(f - \Phi\varphi)$, and its
+        Gaussian numbers; drop everything that no later fit needs.
         """
         new = {a: inverse(factor) for a, factor in factors.items() if factor.size}
         for a, left in new.items():
             dropped = self._dropped.get(a, NO_SUMS)
-            if not self._at_hand:  # a known fit: its own samples are dropped
+            if not self._at_hand:  # a known fit, whose samples are not in memory
                 self._dropped[a] = np.eye(len(dropped) + len(left))
                 continue
             share = left @ slopes[a]
@@ -186,7 +191,9 @@ class Samples:
                 del self._at_hand[g]
 
     def idle(self, a: int, count: int) -> Array:
-        """Return the sums over products of functions of slopes, of samples that are not in use."""
+        """Return the sums over products of functions of slopes, over samples that the current fit
+        does not use.
+        """
         sums = self._dropped.get(a, NO_SUMS).copy()
         for cell in self._all(a):
             if not cell.in_use:
@@ -194,12 +201,12 @@ class Samples:
         return sums
 
     def _teachers(self, g: int, t: int) -> set[int]:
-        """The fits whose logits label the samples of a group after fit t."""
+        """Return the fits whose logits label the samples of group g in fits after t."""
         uses = self._setting.protocol.uses[g].items()
         return {use.labels.teacher for s, use in uses if s > t and use.labels is not None}
 
     def fitted(self, t: int) -> list[FittedSamples]:
-        """Return the samples of fit t, after it."""
+        """Return the samples of fit t with their trained logits."""
         found = []
         for use in self._setting.protocol.fits[t].uses:
             for cell in self._at_hand[use.group]:
@@ -213,8 +220,8 @@ class Samples:
         return found
 
     def label_quality(self, fit: Fit) -> tuple[float, float, float]:
-        """Return the share of pseudo-labelled samples that are selected, the accuracy of all
-        pseudo-labels, and of the selected ones; NaN without any.
+        """Return the selected proportion of the pseudo-labelled samples, the accuracy of all
+        pseudo-labels, and that of the selected ones; NaN without pseudo-labels.
         """
         parts = [
             cell.quality(use.labels)
@@ -227,8 +234,8 @@ class Samples:
         return selected / total, right / total, both / selected if selected else math.nan
 
     def label_shares(self, fit: Fit) -> Array:
-        """Return the share of each class among the pseudo-labels of a fit, or among its given
-        labels if there are no others; a fit of no sample has zeros.
+        """Return the proportion of each class among the pseudo-labels of a fit, or among its given
+        labels if it has no pseudo-labels; zeros for a fit without any sample.
         """
         made: Sequence[Use] = [use for use in fit.uses if use.labels is not None]
         uses = made or fit.uses
@@ -237,8 +244,8 @@ class Samples:
         return np.asarray(mass / total if total > 0 else mass)
 
     def losses(self, fit: Fit) -> tuple[float, float]:
-        """Return the mean loss of the selected pseudo-labelled samples (of those with given labels
-        if there are no others), and of those with given labels next to them.
+        """Return the mean loss of the selected pseudo-labelled samples (without any, of those with
+        given labels), and the mean loss of given labels in a fit that also has pseudo-labels.
         """
         means = []
         for given in (False, True):
@@ -255,7 +262,9 @@ class Samples:
 
 
 def kinds_of(group: SampleGroup, uses: dict[int, Use]) -> list[Kind]:
-    """Return the cells of a group: its classes, each with all given labels where these matter."""
+    """Return the kinds of samples of a group: its classes, each divided by given labels if these
+    matter.
+    """
     kinds = []
     for k, proportion in enumerate(group.proportions):
         row = {k: 1.0}
@@ -267,6 +276,8 @@ def kinds_of(group: SampleGroup, uses: dict[int, Use]) -> list[Kind]:
 
 
 def seen_by(group_uses: dict[int, Use]) -> tuple[int, ...]:
-    """Return the fits in which the logits of a group matter: its own, and those of its teachers."""
+    """Return the fits under which the logits of a group are needed: those that use it, and those
+    that make its pseudo-labels.
+    """
     teachers = {use.labels.teacher for use in group_uses.values() if use.labels is not None}
     return tuple(sorted({*group_uses, *teachers}))

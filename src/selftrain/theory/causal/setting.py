@@ -1,7 +1,7 @@
-"""What the replicates of a run solve: a protocol in coordinates, and what is known of it already.
+"""The input of the replicates of a run: a protocol in coordinates, and the fits that are known.
 
-The steps before any sample is reused are those of fresh batches: the engine of two classes solves
-them exactly, and replicates begin after them.
+For two classes, the steps before the first reuse of samples are those of fresh batches: the exact
+engine solves them, and replicates begin after them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    r"""A fit that is known exactly: bias and conjugates, by covariances but for the mean; of
-    $\hat Q_{ts}$, s < t, only $\hat Q_{t,t-1}$ (`propagation`) is not zero.
+    r"""A fit that is known exactly.
+
+    Attributes:
+        bias: its bias.
+        mean: $\hat m$.
+        stiffness, propagation, fresh: by covariances, $\hat Q_{tt}$; $\hat Q_{t,t-1}$, the only
+            $\hat Q_{ts}$, s < t, that is not zero; and $\hat\chi$.
     """
 
     bias: float
@@ -42,18 +47,18 @@ class Known(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What the replicates of a run solve.
+    """The input of the replicates of a run.
 
     Attributes:
         protocol: the groups of samples and the fits.
-        origin: the problem and the recipe that it was written for, or None.
+        origin: the problem and the recipe that it was made from, or a pair of None.
         exact: the run of the steps before samples are reused, for two classes.
-        known: these steps by their conjugates.
+        known: the conjugates of these steps.
         space: coordinates of the weights.
-        losses: of every fit.
-        begin: the first fit on points; the first that uses samples which are reused.
+        losses: the loss of every fit.
+        begin: the first fit to solve on points, which is the first that uses reused samples.
         last: the last fit to solve.
-        bar: shows every fit of every replicate; a fit counts as long as there are points.
+        bar: progress bar over the fits of all replicates; a fit counts in proportion to its points.
     """
 
     protocol: Protocol
@@ -68,7 +73,7 @@ class Setting(NamedTuple):
 
     @classmethod
     def of(cls, protocol: Protocol) -> Setting:
-        """Write out what the replicates of a protocol solve."""
+        """Return the input of the replicates of a protocol."""
         space = Coordinates([*(group.law for group in protocol.groups), protocol.test.law])
         losses = tuple(engine_loss(fit.loss, protocol.classes) for fit in protocol.fits)
         return cls(protocol, (None, None), None, (), space, losses, 0, protocol.steps)
@@ -93,17 +98,17 @@ class Setting(NamedTuple):
         return soft and all(type(fit.loss) is Squared for fit in self.protocol.fits)
 
     def expect(self, source: PointSource, replicates: int = 1) -> None:
-        """Announce the fits of some replicates to the progress bar."""
+        """Add the fits of some replicates to the total of the progress bar."""
         if self.bar is not None:
             steps = replicates * (self.last + 1 - self.begin)
             self.bar.extend(steps, steps * source.work)
 
 
 def setting_of(problem: Problem, recipe: Recipe, exact: Trajectory | None = None) -> Setting:
-    """Write out what the replicates of a problem solve.
+    """Return the input of the replicates of a problem and a recipe.
 
     Arguments:
-        exact: the run before samples are reused; None for K classes.
+        exact: the run of the steps before samples are reused; None for K classes.
     """
     protocol = protocol_of(problem, recipe)
     setting = Setting.of(protocol)._replace(origin=(problem, recipe))
@@ -114,8 +119,8 @@ def setting_of(problem: Problem, recipe: Recipe, exact: Trajectory | None = None
 
 
 def _known_fits(protocol: Protocol, exact: Trajectory) -> tuple[Known, ...]:
-    r"""Return the fits of an exact run by their conjugates: the unknowns of its steps are $\hat m$,
-    B, and by classes $\gamma\hat Q - \hat R$, $\ln\hat Q$, $\ln\hat\chi$.
+    r"""Return the bias and conjugates of the fits of an exact run. The unknowns of its steps are
+    $\hat m$, B, and by groups $\gamma\hat Q - \hat R$, $\ln\hat Q$, $\ln\hat\chi$.
     """
     assert exact.unknowns is not None
     assert exact.gammas is not None

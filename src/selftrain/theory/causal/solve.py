@@ -1,10 +1,10 @@
-r"""`solve_causal`: all fits on replicates that are scrambled independently, enlarged until they
-agree.
+r"""`solve_causal`: all fits on independently scrambled replicates, with more and more points until
+the replicates agree.
 
-The result is the mean over the replicates, its accuracy what Student's law gives for that mean
-(`agreement`), step by step, in the norm of the weights. A linear problem has exact averages and one
-"replicate" of no points. Where few Gaussian numbers make a sample and nothing jumps, grids take the
-place of replicates, each confirmed by a finer one.
+The result is the mean over the replicates. Its accuracy, for every step, is the confidence interval
+of that mean (`agreement`) relative to the norm of the weights. A linear problem has exact averages
+and one "replicate" without points. If samples depend on few Gaussian numbers and nothing jumps,
+averages are on grids instead, each confirmed by a finer one.
 """
 
 from __future__ import annotations
@@ -28,49 +28,51 @@ from .setting import Setting
 from .trajectories import Outcome, Result, mean_trajectory
 
 SMOOTH_TOLERANCE, JUMP_TOLERANCE, MANY_CLASSES_TOLERANCE = 1e-5, 1e-4, 1e-3
-"""Default accuracy: of smooth labels of two classes on a sphere; of labels that jump (hard ones, a
-threshold), general covariances or few classes; of more than `FEW_CLASSES`.
+"""Default tolerances: for smooth labels of two classes on a sphere; for labels that jump (hard
+labels, a threshold), general covariances or few classes; for more than `FEW_CLASSES` classes.
 """
 
 FEW_CLASSES = 4
 
 ACCEPTED = 10.0
-"""A run without a tolerance of its own is accepted up to so many times the default one, with the
-accuracy it has.
+"""If the user gives no tolerance, a run is accepted up to this many times the default one; it
+reports its accuracy.
 """
 
 EXACT_TOLERANCE = 1e-10
-"""The default where averages are exact."""
+"""Default tolerance with exact averages."""
 
 SMALLEST_TOLERANCE = 1e-7
 
 FEWEST_POINTS, FEWEST_OF_MANY, USUAL_POINTS, MOST_POINTS = 2**10, 2**9, 2**16, 2**18
-"""Points of a class of a group: in the smallest replicate, in that of more than `FEW_CLASSES`, in
-the largest by default, and in the largest for a tolerance of one's own. Sizes are powers of two.
+"""Numbers of points of a class of a group: in the smallest replicate, in the smallest for more than
+`FEW_CLASSES` classes, in the largest by default, and in the largest if the user gives a tolerance.
+All are powers of two.
 """
 
 GRID_NUMBERS, GRID_LEVELS, SCORES_LEVELS = 4, (12, 18, 24, 30), (8, 12, 16)
-"""Samples of so few Gaussian numbers, without jumps, are averaged on grids of these levels, each
-confirmed by the next; the last are those of more than two classes.
+"""Samples that depend on at most `GRID_NUMBERS` Gaussian numbers, without jumps, are averaged on
+grids of the levels `GRID_LEVELS`, each confirmed by the next; `SCORES_LEVELS` are those for more
+than two classes.
 """
 
 COUNTED_POINTS = 2**13
-"""Points on which labels are counted where averages are on a grid."""
+"""Number of points on which labels are counted if averages are on a grid."""
 
 Moves = dict[int, Array]
-"""How far the solutions of a run are from its plain starts, as a start for another run."""
+"""Differences of the solutions of a run from its plain starts, by fits; starts for another run."""
 
 
 class OneReplicate(NamedTuple):
-    """A run on one replicate, of no stated accuracy, and its moves for a run nearby."""
+    """A run on one replicate, without error estimate, and its moves as starts for a similar run."""
 
     trajectory: Result
     moves: Moves
 
 
 def run_one_replicate(setting: Setting, points: int, near: Moves | None = None) -> OneReplicate:
-    """Solve on one replicate that is the same for all recipes: a smooth function of them, which a
-    search can follow.
+    """Solve on one replicate. It is the same for all recipes, so that the result is a smooth
+    function of the recipe, as optimisers need.
     """
     with one_thread():
         source = PointSource(0 if setting.linear else points)
@@ -82,13 +84,13 @@ def run_one_replicate(setting: Setting, points: int, near: Moves | None = None) 
 def solve_causal(
     setting: Setting, wanted: float | None, on_failure: str, progress: ProgressOption = None
 ) -> Result:
-    """Solve to a tolerance, or say why not.
+    """Solve all fits to a tolerance.
 
     Arguments:
-        setting: what is solved.
-        wanted: the tolerance; None: the default one, and up to ten times more where replicates of
-            usual size do not reach it.
-        on_failure: "raise", or "partial": return the fits before the one that failed.
+        setting: the protocol and its coordinates.
+        wanted: the tolerance; None for the default one, or up to ten times more if replicates of
+            the usual size do not reach it.
+        on_failure: "raise", or "partial" to return the fits before the one that failed.
     """
     text = "steps of replicates"
     with Progress(0, text, progress, expected=0.0, often=True) as bar, one_thread():
@@ -114,7 +116,7 @@ def solve_causal(
 
 
 def default_tolerance(setting: Setting) -> float:
-    """Return 1e-10 if averages are exact, else what replicates reach in seconds."""
+    """Return 1e-10 if averages are exact, else an accuracy that replicates reach in seconds."""
     protocol = setting.protocol
     if setting.linear:
         return EXACT_TOLERANCE
@@ -125,14 +127,14 @@ def default_tolerance(setting: Setting) -> float:
 
 
 def most_numbers(setting: Setting) -> int:
-    """Return the most Gaussian numbers that the logits of a sample depend on."""
+    """Return the largest number of Gaussian numbers that the logits of a sample depend on."""
     protocol = setting.protocol
     return protocol.components * max(len(seen_by(uses)) for uses in protocol.uses if uses)
 
 
 class Asked(NamedTuple):
-    """The accuracy that is wanted, the one that is accepted from the largest replicate, and the
-    sizes of replicates.
+    """The tolerance, the accuracy that is accepted with the largest replicates, and the sizes of
+    replicates to try.
     """
 
     tolerance: float
@@ -141,7 +143,7 @@ class Asked(NamedTuple):
 
 
 def _on_grids(setting: Setting, tolerance: float) -> Result | None:
-    """The run on a grid that a finer one confirms; None if no level confirms the one before."""
+    """Return the run on the first grid that confirms a coarser one; None if no level does."""
     before: Replicate | None = None
     evaluations = np.zeros(setting.fits, dtype=np.int64)
     for level in GRID_LEVELS if setting.protocol.classes == 2 else SCORES_LEVELS:
@@ -163,9 +165,10 @@ def _on_grids(setting: Setting, tolerance: float) -> Result | None:
 
 
 def _count_labels(setting: Setting, run: Replicate) -> None:
-    """Replace the shares of selected samples and right labels by those of a quasi-Monte Carlo run.
+    """Replace the proportions of selected samples and correct labels by those of a quasi-Monte
+    Carlo run.
 
-    Both are averages of step functions, which the Gauss-Hermite grid does not resolve.
+    Both are averages of step functions, which a Gauss-Hermite grid does not resolve.
     """
     source = PointSource(COUNTED_POINTS)
     setting.expect(source)
@@ -185,8 +188,8 @@ def _attempt(setting: Setting, asked: Asked, on_failure: str) -> Result:
 
 
 def _enlarge(setting: Setting, asked: Asked, failure: StageError | None = None) -> Result:
-    """Solve on replicates of growing size until their mean is known to the tolerance. A step that
-    few points do not determine is tried again on more.
+    """Solve on replicates of growing size until the accuracy of their mean is within the tolerance.
+    If a fit fails on few points, it is tried again on more.
     """
     near: Moves | None = None
     evaluations: Counts = np.zeros(setting.fits, dtype=np.int64)
@@ -230,7 +233,7 @@ def _enlarge(setting: Setting, asked: Asked, failure: StageError | None = None) 
 def _replicates(
     setting: Setting, points: int, near: Moves | None, begin: int = 0
 ) -> list[Replicate]:
-    """Solve on as many replicates as there are for one size, or on as many more."""
+    """Solve on `REPLICATES` replicates (one if averages are exact), numbered from `begin`."""
     count = REPLICATES if points else 1
     setting.expect(PointSource(points), count)
     runs: list[Replicate] = []
@@ -242,8 +245,8 @@ def _replicates(
 
 
 def _judge(setting: Setting, runs: list[Replicate]) -> tuple[float, int, Array]:
-    """How well the worst step is known, which one it is, and how well all are; infinity if the
-    replicates disagree on a collapse.
+    """Return the accuracy of the least accurate step (infinite if the replicates disagree on a
+    collapse), its index, and the accuracy of all steps.
     """
     ends = {run.collapsed_at for run in runs}
     accuracy = np.zeros(setting.fits)
@@ -257,7 +260,7 @@ def _judge(setting: Setting, runs: list[Replicate]) -> tuple[float, int, Array]:
 
 
 def _states(setting: Setting, run: Replicate) -> tuple[Array, Array]:
-    """What replicates must agree on, up to a collapse, and the scales of it."""
+    """Return the quantities on which replicates must agree, up to a collapse, and their scales."""
     states, scales = observe(run, setting).states(setting.protocol.length)
     if run.collapsed_at is not None:
         states[:, run.collapsed_at :] = np.nan
@@ -265,6 +268,8 @@ def _states(setting: Setting, run: Replicate) -> tuple[Array, Array]:
 
 
 def _unseen(runs: list[Replicate], t: int) -> bool:
-    """Whether a class of labels is too rare at step t for the points to see, on average."""
+    """Return whether half of the replicates or more have collapsed by step t: the points are too
+    few for so rare a class.
+    """
     gone = sum(run.collapsed_at is not None and run.collapsed_at <= t for run in runs)
     return gone >= len(runs) / 2

@@ -1,4 +1,4 @@
-"""Where Newton's method begins: the conjugates of the slopes at the logits of given weights."""
+"""Starting points of Newton's method: the conjugates that belong to given weights."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from .weights import FAINT, Trial
 MOST_SUBSTITUTIONS = 30
 
 SMALL_REST = (1e-6, 1e-4)
-"""Share of the new direction in the square of the weights where a plain start has none: at least,
-and per unit of the ridge.
+"""If a start has no new direction, one is added with this fraction of the squared weights: the
+minimum, and the value per unit of the ridge.
 """
 
 
 def large_ridge_start(stage: CausalStep, bias: Array) -> Array:
-    """Return the unknowns for a large ridge: slopes at the bias alone."""
+    """Return the unknowns for a large ridge, from the slopes at weights of zero."""
     history = stage.history
     shape = (stage.layout.components, history.space.size, history.count)
     return start_at(stage, np.zeros(shape), bias)
 
 
 def no_update_start(stage: CausalStep, bias: Array) -> Array:
-    """Return the unknowns that the weights of the fit before give, with this fit's labels."""
+    """Return the unknowns from the slopes at the weights of the fit before, with this fit's
+    labels.
+    """
     history = stage.history
     return start_at(stage, history.fits[-1][:, :, : history.count], bias)
 
 
 def start_at(stage: CausalStep, w: Array, bias: Array) -> Array:
-    """Return the conjugates that the slopes of the loss at the logits of given weights have."""
+    """Return the unknowns from the slopes of the loss at the logits of the weights w."""
     history, layout = stage.history, stage.layout
     d = layout.components
     bias = bias if stage.bias is None else stage.bias
@@ -64,7 +66,9 @@ def start_at(stage: CausalStep, w: Array, bias: Array) -> Array:
 
 
 def _start_stiffness(stage: CausalStep) -> tuple[dict[int, Array], dict[int, Array]]:
-    """Stiffness and strength of a start, which depend on each other, by substitution."""
+    """Return stiffness and strength of a start, which depend on each other, by fixed-point
+    iteration.
+    """
     history, layout = stage.history, stage.layout
     d = layout.components
     stiffness = {a: np.zeros((d, d)) for a in layout.sources}

@@ -8,10 +8,10 @@ $$\hat m_k = -\langle f\rangle_k,\quad \langle f\rangle = 0,\quad \hat Q_{tt} = 
 f\varphi_k\rangle,\quad \Phi_{tt}\Phi_{tt}^\top = \langle f f^\top\rangle - \sum_k
 \Phi_{tk}\Phi_{tk}^\top .$$
 
-The fourth is Stein's identity $E[f\xi_r] = \sum_s \hat Q_{ts}C_{sr}$: labels are data of the step,
-so no jump is differentiated. f depends on the fields of the step through H and $X_{tt}$ only, so
-the Jacobian needs averages of D with products of columns, and no derivatives of the history. Given
-$\hat Q_{tt}$ the equations are those of a convex problem.
+The fourth is Stein's identity $E[f\xi_r] = \sum_s \hat Q_{ts}C_{sr}$; labels are fixed within a
+step, so that no jump is differentiated. f depends on the fields of the step only through H and
+$X_{tt}$, so the Jacobian needs averages of D with products of columns, and no derivatives of
+earlier fits. Given $\hat Q_{tt}$ the equations are those of a convex problem.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .unknowns import Hats, Law, Layout, inverse
 from .weights import FAINT, Fields, WeightHistory
 
 KNOWN, KNOWN_EXACTLY = 1e-2, 1e-4
-"""The last change of a new square, relative, unless it is faint: on points, and where averages are
-exact.
+r"""Largest relative change of a new square $\Phi_{tt}\Phi_{tt}^\top$ in the last step, unless it is
+negligible: on points, and with exact averages.
 """
 
 DIFFERENCE = 1e-12
-"""On points a new square is a difference of averages, known to this share of them."""
+"""Relative rounding error of a new square on points, where it is a difference of averages."""
 
 
 class Evaluation(NamedTuple):
@@ -46,8 +46,8 @@ class Evaluation(NamedTuple):
 
 
 class Totals:
-    """Sums over the cells in use, by laws and covariances, with derivatives in all unknowns (one
-    more axis before) if there are any.
+    """Sums over the cells in use, by clusters and covariances; or their derivatives in all unknowns
+    (with a leading axis).
     """
 
     def __init__(self, layout: Layout, lead: tuple[int, ...]) -> None:
@@ -60,14 +60,15 @@ class Totals:
 
     @property
     def mean_slope(self) -> Array:
-        r"""$\langle f\rangle$, zero where the bias is trained."""
+        r"""The sum $\langle f\rangle$, which is zero if the bias is trained."""
         return np.asarray(-sum(mean.sum(axis=-1) for mean in self.means.values()))
 
     def add(self, cell: Cell, f: Array, square: Array, stiffness: Array, off: Array) -> None:
         """Add $E[f y]$, $E[f f]$ and $E[D]$ of a cell.
 
         Arguments:
-            off: what the new Gaussian number has of known ones that the cell has not seen.
+            off: components of the new Gaussian number along known directions that are not in the
+                view of the cell (`Cell.look`).
         """
         a = cell.source
         self.means[cell.law][..., cell.kind] -= cell.share * f[..., 0]
@@ -85,13 +86,13 @@ class CausalStep(NamedTuple):
     r"""One fit to solve.
 
     Attributes:
-        t: its number.
+        t: its index.
         cells: the samples that it is fitted to.
         history: the weights of the fits before.
-        layout: where the unknowns are.
+        layout: positions of the unknowns in a vector.
         ridge: its ridge.
-        bias: its bias if that is not trained, else None.
-        idle: where averages are exact, the sums over products of $\varphi$ of the samples that it
+        bias: its bias if that is copied from another fit; None if it is trained.
+        idle: with exact averages, the sums over products of $\varphi$ over the samples that the fit
             does not use, by covariances; else empty.
     """
 
@@ -145,7 +146,9 @@ class CausalStep(NamedTuple):
         return Evaluation(residual, jacobian, self._primal(bias, fields, slope_of))
 
     def _residual(self, z: Array, hats: Hats, fields: dict[int, Fields], found: Totals) -> Array:
-        """The unknowns minus what the averages make of them; for a trained bias the mean slope."""
+        """Return the unknowns minus their values from the averages; for a trained bias, the mean
+        slope.
+        """
         layout, bias = self.layout, z[self.layout.bias]
         along = {a: found.along[a] - q @ fields[a].along for a, q in hats.stiffness.items()}
         fresh = {a: new_square(self, a, found) for a in layout.sources}
@@ -161,7 +164,7 @@ class CausalStep(NamedTuple):
         self, hats: Hats, fields: dict[int, Fields], found: Totals, changes: Totals,
         slope_of: dict[int, Fields],
     ) -> Array:  # fmt: skip
-        """The derivatives of the residual in all unknowns."""
+        """Return the derivatives of the residual in all unknowns."""
         layout = self.layout
         softness, along, fresh = {}, {}, {}
         for a, q in hats.stiffness.items():
@@ -182,7 +185,7 @@ class CausalStep(NamedTuple):
         self, bias: Array, fields: dict[int, Fields],
         slope_of: tuple[dict[Law, Array], dict[int, Fields]],
     ) -> Array:  # fmt: skip
-        """Relative changes of what samples see per step of the unknowns."""
+        """Return the relative changes of fields, means and bias per unit step of each unknown."""
         layout, size = self.layout, self.layout.size
         norms, parts = [], []
         for a, own in fields.items():
@@ -203,7 +206,7 @@ class CausalStep(NamedTuple):
         return np.concatenate([*parts, shift], axis=1).T
 
     def knows(self, z: Array, step: Array) -> bool:
-        """Return whether a step hardly changes new squares, or they are too faint to matter."""
+        """Return whether a step hardly changes the new squares, or only negligible ones."""
         known, faint = (KNOWN_EXACTLY, FAINT) if self.exact else (KNOWN, DIFFERENCE)
         for a, at in self.layout.fresh.items():
             square, slopes = z[at], z[self.layout.slopes[a]]
@@ -214,7 +217,9 @@ class CausalStep(NamedTuple):
         return True
 
     def moved(self, z: Array, step: Array, fraction: float) -> Array:
-        """Return z after a fraction of the step; squares stay positive."""
+        """Return z after a fraction of the step; new squares and inverse stiffness stay positive
+        definite.
+        """
         moved = z + fraction * step
         for at in (*self.layout.fresh.values(), *self.layout.softness.values()):
             before, after = (self.layout.symmetric(values[at]) for values in (z, moved))
@@ -224,7 +229,9 @@ class CausalStep(NamedTuple):
 
 
 def factor_slope(root: Array, change: Array) -> Array:
-    """Return the derivatives of a factor, given those of its square, (..., d, d)."""
+    """Return the derivatives of the triangular factor `root` of a matrix, given those of the
+    matrix, (..., d, d).
+    """
     if root.shape == (1, 1):
         return np.asarray(change / (2.0 * root))
     left = inverse(root)
@@ -254,10 +261,12 @@ def moved_averages(at: CellAverages, theta: Array, strength: Array) -> tuple[Arr
 
 
 def new_square(stage: CausalStep, a: int, found: Totals) -> Array:
-    r"""Return $\langle f f^\top\rangle - \Phi\Phi^\top$, what is new in the slopes of a fit.
+    r"""Return the new square $\langle f f^\top\rangle - \Phi\Phi^\top$: the part of the slopes of a
+    fit that is orthogonal to earlier ones.
 
-    Where averages are exact it fades by a factor a step, until a difference would be rounding: it
-    is the square of $f - \Phi\varphi$, which has $f = 0$ for samples that are not in use.
+    With exact averages it decreases by a factor in every step, until the difference would be
+    dominated by rounding. It is therefore computed as the square of $f - \Phi\varphi$, with $f = 0$
+    for samples that are not in use.
     """
     slopes = found.slopes[a]
     if not stage.exact:

@@ -1,5 +1,5 @@
-r"""The results of replicates: their mean as a `Trajectory` of two classes with data reuse (exact
-before any sample is reused), or as a `ClassTrajectory` of K classes or any protocol.
+r"""The mean over replicates as a result: a `Trajectory` for two classes with data reuse (exact
+before the first reuse), or a `ClassTrajectory` for K classes or any protocol.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ Result = Trajectory | ClassTrajectory
 
 
 class Outcome(NamedTuple):
-    """How well replicates know each fit, the tolerance, evaluations of all, and a failure."""
+    """Tolerance, accuracy of each fit from the spread of the replicates, evaluations of all
+    replicates, and the failure, if any.
+    """
 
     tolerance: float
     accuracy: Array
@@ -36,7 +38,7 @@ class Outcome(NamedTuple):
 
 
 def mean_trajectory(setting: Setting, runs: Sequence[Replicate], outcome: Outcome) -> Result:
-    """Return the mean over replicates."""
+    """Return the mean over replicates as a result of `solve`."""
     collapsed_at = runs[0].collapsed_at
     end = setting.last + 1 if collapsed_at is None else collapsed_at
     if setting.exact is None:
@@ -93,7 +95,7 @@ def _of_two_classes(
     _, state["v"], off_best, variances = space.observed(means, spreads, test)
     m = state["m"] = seen.m[:, 0, -1]
     state["bias"], state["chi"] = seen.bias[:, 0], seen.chi
-    # the mean of the covariances of the weights: their means are not squared in each replicate
+    # Average the covariances of the weights, and add the product of the averaged means.
     ways = np.mean([np.outer(one.m[:, 0, -1], one.m[:, 0, -1]) for one in each], axis=0)
     pairs = seen.pairs + (np.outer(m, m) - ways) / test.length**2
     state["overlap"] = np.append(np.nan, np.diag(pairs, -1))
@@ -133,7 +135,7 @@ def _stats(setting: Setting, points: int, outcome: Outcome, end: int) -> SolverS
 
 
 def _weight_law(run: Replicate, setting: Setting) -> tuple[Array, Array]:
-    """The means of the weights, and their covariances of all pairs of fits, by modes or as
+    """Return the means of the weights, and their covariances for all pairs of fits, by modes or as
     matrices.
     """
     space, fits, weights = setting.space, setting.fits, np.array(run.history.fits)[:, 0]
@@ -147,8 +149,8 @@ def _weight_law(run: Replicate, setting: Setting) -> tuple[Array, Array]:
 
 
 def _conjugates(run: Replicate, setting: Setting) -> dict[str, Array]:
-    r"""The conjugates of every fit as a trajectory has them (times the mean variance of a feature),
-    and $\mathrm{tr}\,\chi_{ts}/N$, lower triangular.
+    r"""Return the conjugates of every fit in the convention of `Trajectory` (times the mean
+    variance of a feature), and $\mathrm{tr}\,\chi_{ts}/N$, lower triangular.
     """
     fits, solved, sources = setting.fits, len(run.hats), setting.space.sources
     state = {name: np.full(fits, np.nan) for name in ("q_hat", "chi_hat", "m_hat", "r_hat")}
@@ -167,8 +169,8 @@ def _conjugates(run: Replicate, setting: Setting) -> dict[str, Array]:
 
 
 def _stiffness_rows(run: Replicate, a: int, fits: int) -> Array:
-    r"""$\hat Q_{ts}$ of a covariance, lower triangular: its rows are stored in the basis of the
-    weights, which some fits have extended by a vector.
+    r"""Return $\hat Q_{ts}$ of a covariance, lower triangular. Its rows are stored in the basis of
+    the weights, which fits extend.
     """
     found = np.zeros((fits, fits))
     if a not in run.history.bases:
@@ -189,7 +191,7 @@ def _stiffness_rows(run: Replicate, a: int, fits: int) -> Array:
 
 
 def _response(setting: Setting, stiffness: Sequence[Array]) -> Array:
-    r"""$\mathrm{tr}\,\chi_{ts}/N$, $\chi = (\lambda + \sum_a\hat Q^a\Sigma_a)^{-1}$."""
+    r"""Return $\mathrm{tr}\,\chi_{ts}/N$ with $\chi = (\lambda + \sum_a\hat Q^a\Sigma_a)^{-1}$."""
     space, solved = setting.space, len(stiffness[0])
     ridges = np.diag([fit.ridge for fit in setting.protocol.fits[:solved]])
     if space.by_modes:

@@ -1,8 +1,9 @@
-r"""The unknowns of a fit: its bias and conjugates, and their places in one vector.
+r"""The unknowns of a fit: its bias and conjugates, and their positions in one vector.
 
-For each law of samples there is $\hat m_t$ (by classes), for each covariance the rows $\hat Q_{ts}$
-and $\hat\chi_{ts}$, $s \le t$, in the orthonormal bases of `weights`: $\tilde Q_{tr}$ (`along`) and
-$\hat Q_{tt}$ (`stiffness`), $\Phi_{tk}$ (`slopes`) and $\Phi_{tt}\Phi_{tt}^\top$ (`fresh`).
+For each law of samples (their clusters) there is $\hat m_t$ (by classes), for each covariance the
+rows $\hat Q_{ts}$ and $\hat\chi_{ts}$, $s \le t$, in the orthonormal bases of `weights`: $\tilde
+Q_{tr}$ (`along`) and $\hat Q_{tt}$ (`stiffness`), $\Phi_{tk}$ (`slopes`) and
+$\Phi_{tt}\Phi_{tt}^\top$ (`fresh`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ Law = Clusters
 
 
 def inverse(square: Array) -> Array:
-    """Return the inverse of a matrix over the components of a logit.
-
-    NaN where it has none: a step of Newton's method that leads there is shortened.
+    """Return the inverse of a matrix over the components of a logit; NaN if it is singular
+    (Newton's method then shortens its step).
     """
     if square.size == 1:
         return np.asarray(1.0 / square)
@@ -31,7 +31,7 @@ def inverse(square: Array) -> Array:
 
 
 def factor(square: Array) -> Array:
-    """Return the lower triangular factor of a covariance; NaN where it is none."""
+    """Return the lower triangular factor of a covariance; NaN if it is not positive definite."""
     if square.size == 1:
         return np.asarray(np.sqrt(np.maximum(square, 1e-290)))
     try:
@@ -41,7 +41,7 @@ def factor(square: Array) -> Array:
 
 
 class Hats(NamedTuple):
-    """The conjugates of one fit: by laws of samples, then by covariances."""
+    """The conjugates of one fit: `means` by laws of samples, the others by covariances."""
 
     means: dict[Law, Array]
     stiffness: dict[int, Array]
@@ -51,8 +51,9 @@ class Hats(NamedTuple):
 
 
 class Layout:
-    r"""Where the unknowns of a step are in one vector: bias, then `Hats`, with $\hat Q_{tt}^{-1}$
-    in place of $\hat Q_{tt}$: the strength of a sample on its own logit is nearly linear in it.
+    r"""The positions of the unknowns of a fit in one vector: bias, then `Hats`, with
+    $\hat Q_{tt}^{-1}$ in place of $\hat Q_{tt}$, because the strength $X_{tt}$ is nearly linear in
+    it.
 
     Arguments:
         components: d.
@@ -99,8 +100,8 @@ class Layout:
         return self.join(bias, hats, {a: inverse(q) for a, q in hats.stiffness.items()})
 
     def join(self, bias: Array, hats: Hats, softness: dict[int, Array]) -> Array:
-        """Return the vector of unknowns, or derivatives of it (more axes before), given the inverse
-        of the stiffness.
+        """Return the vector of unknowns, or derivatives of it (with leading axes), from bias,
+        conjugates and the inverse `softness` of the stiffness.
         """
         lead = bias.shape[:-1]
         z = np.zeros((*lead, self.size))
@@ -115,15 +116,15 @@ class Layout:
         return z
 
     def symmetric(self, entries: Array) -> Array:
-        """Return the symmetric matrix of its lower entries."""
+        """Return a symmetric matrix from its lower entries."""
         full = np.zeros((self.components, self.components))
         full[self.low] = entries
         full.T[self.low] = entries
         return full
 
     def move(self, start: Array, z: Array) -> Array:
-        r"""Return how far z is from a start: their difference; for new squares $L^{-1} B L^{-T}$,
-        the ratio of B to $A = LL^T$.
+        r"""Return the move from a start to z: their difference; for new squares the ratio
+        $L^{-1} B L^{-T}$ of the one in z, B, to the one in the start, $A = LL^T$.
         """
         move = z - start
         for at in self.fresh.values():
@@ -132,7 +133,7 @@ class Layout:
         return np.asarray(move)
 
     def moved(self, start: Array, move: Array) -> Array:
-        """Return the unknowns that are this far from a start."""
+        """Return the unknowns at a start after a `move`."""
         z = start + move
         for at in self.fresh.values():
             root = factor(self.symmetric(start[at]))
@@ -140,7 +141,7 @@ class Layout:
         return np.asarray(z)
 
     def directions(self) -> Array:
-        """Return the symmetric matrices that the lower entries stand for, one each."""
+        """Return the basis of symmetric matrices that belongs to the lower entries."""
         return np.array([self.symmetric(row) for row in np.eye(self.low[0].size)])
 
     def stiffening(self, stiffness: Array) -> Array:

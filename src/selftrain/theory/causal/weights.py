@@ -1,5 +1,5 @@
-r"""The law of the weights of all fits, and what samples see of it: from the conjugates of a fit to
-its fields, with derivatives.
+r"""The law of the weights of all fits, and the map from the conjugates of a fit to the fields of
+its samples, with derivatives.
 
 Given the conjugates (`unknowns`) of fit t and all before, its weights solve
 
@@ -8,10 +8,11 @@ G_t = \Big(\lambda_t + \sum_a \hat Q^a_{tt}\Sigma_a\Big)^{-1},\qquad
 \mathrm{cov}(\zeta_t, \zeta_s) = \sum_a \hat\chi^a_{ts}\Sigma_a .$$
 
 Weights of successive fits are nearly parallel, so rows are written in orthonormal bases. $O^a_r$
-spans the weights so far in the metric of $\Sigma_a$: samples have one independent Gaussian number
-along each, $\sum_{s<t}\hat Q_{ts}w_s = \sum_r \tilde Q_{tr} O_r$ (`along`). And $\hat\chi = \Phi
-\Phi^\top$: $\Phi_{tk}$ (`slopes`) are the parts of $f^{(t)}$ along orthonormal functions
-$\varphi_k$ of the samples, $\Phi_{tt}\Phi_{tt}^\top$ (`fresh`) is what is new.
+spans the weights so far in the metric of $\Sigma_a$. Samples have one independent Gaussian number
+along each, and $\sum_{s<t}\hat Q_{ts}w_s = \sum_r \tilde Q_{tr} O_r$ (`along`). Likewise $\hat\chi
+= \Phi \Phi^\top$: $\Phi_{tk}$ (`slopes`) are the components of $f^{(t)}$ along orthonormal
+functions $\varphi_k$ of the samples, and $\Phi_{tt}\Phi_{tt}^\top$ (`fresh`) is the square of the
+part that is orthogonal to all earlier ones.
 """
 
 from __future__ import annotations
@@ -27,23 +28,24 @@ from .coordinates import Coordinates, inner
 from .unknowns import Hats, Law, Layout, factor
 
 FAINT = 1e-18
-"""What is new in the slopes of a fit is left out if its square is below this share of the whole:
-what it changes is of the order of its square.
+"""The new part of the slopes of a fit is neglected if its square is below this fraction of the
+whole; its effect is of the order of its square.
 """
 
 ROUNDED = 1e-22
-"""A direction of the weights whose square is below this share of the whole is rounding."""
+"""A direction of the weights whose square is below this fraction of the whole is rounding error."""
 
 
 class Fields(NamedTuple):
-    r"""What samples with one covariance see of a fit, or derivatives of it (one more axis before).
+    r"""The fields of a fit for samples with one covariance; or derivatives of them (with a leading
+    axis).
 
     Attributes:
-        along: the part of $\xi_t$ along the Gaussian numbers so far, (d, r).
-        rest: the covariance of the part that is new, (d, d).
-        react: $\sum_{s<t} X_{ts}\Phi_{sk}$, how far each $\varphi_k$ of a sample moves its logit,
-            (d, k).
-        strength: $X_{tt}$, (d, d).
+        along: the coefficients of the Gaussian numbers so far in $\xi_t$, (d, r).
+        rest: the covariance of the new part of $\xi_t$, (d, d).
+        react: $\sum_{s<t} X_{ts}\Phi_{sk}$, the change of a sample's logit per unit of its
+            $\varphi_k$, (d, k).
+        strength: $X_{tt}$, the change of its logit per unit of its slope, (d, d).
     """
 
     along: Array
@@ -53,7 +55,13 @@ class Fields(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The weights at some conjugates: along known columns, along each new noise, and the gain."""
+    """The weights at given conjugates.
+
+    Attributes:
+        w: coefficients of the columns so far.
+        fresh: coefficients of the new noise of each covariance.
+        gain: G.
+    """
 
     w: Array
     fresh: dict[int, Array]
@@ -62,13 +70,13 @@ class Trial(NamedTuple):
 
 @dataclass
 class Basis:
-    r"""What is known of one covariance: an orthonormal basis of the weights so far in its metric.
+    r"""An orthonormal basis of the weights so far, in the metric of one covariance.
 
     Attributes:
-        vectors, images: the basis O, and $\Sigma O$, with room for all fits.
-        columns: where the noise of each function of slopes is in the weights, (k, j).
-        size: how many vectors there are.
-        rows: the coordinates of every fit, one for each component.
+        vectors, images: the basis O, and $\Sigma O$, allocated for all fits.
+        columns: columns of the weights that belong to the noise of each function of slopes, (k, j).
+        size: number of vectors so far.
+        rows: the coordinates of every fit in the basis, one row for each component.
     """
 
     vectors: Array
@@ -83,9 +91,9 @@ class WeightHistory:
 
     Arguments:
         space: coordinates.
-        fits: how many fits there will be.
+        fits: total number of fits.
         components: d.
-        noises: for each covariance, how many fits use samples with it.
+        noises: for each covariance, the number of fits that use samples with it.
     """
 
     def __init__(
@@ -108,11 +116,11 @@ class WeightHistory:
         return Layout(self.components, laws, sizes)
 
     def functions(self, a: int) -> int:
-        """Return how many functions of slopes the samples with a covariance have."""
+        """Return the number of functions of slopes of the samples with covariance a."""
         return len(self.bases[a].columns)
 
     def images(self, a: int) -> Array:
-        """$\\Sigma_a O^a$ in the columns in use."""
+        """Return $\\Sigma_a O^a$ in the columns in use."""
         basis = self.bases[a]
         return basis.images[: basis.size, :, : self.count]
 
@@ -131,7 +139,7 @@ class WeightHistory:
         return Trial(space.apply(gain, right), fresh, gain)
 
     def _answer(self, gain: Array, a: int) -> Array:
-        """The weights that noise of size one in each component makes: (d', d, n, j)."""
+        """Return the weights that unit noise in each component causes, (d', d, n, j)."""
         noise = self.space.sources[a].noise
         unit = np.eye(self.components)[:, :, None, None] * noise
         return self.space.apply(gain, unit)
@@ -141,16 +149,17 @@ class WeightHistory:
         return np.asarray(w[..., 0] @ self.space.sets[law].means)
 
     def see(self, a: int, trial: Trial, hats: Hats | None = None) -> tuple[Fields, Array]:
-        """Return what samples with covariance a see, and the weights off the basis.
+        """Return the fields of samples with covariance a, and the weights orthogonal to the basis.
 
         Arguments:
-            hats: the conjugates of the trial; None: weights that are no fit's own.
+            trial: the weights.
+            hats: the conjugates of the trial; None for weights that do not come from a fit.
         """
         space, basis = self.space, self.bases[a]
         w, images = trial.w, self.images(a)
         along = inner(w, images)
         off = w - np.tensordot(along, basis.vectors[: basis.size, :, : self.count], axes=1)
-        again = inner(off, images)  # what rounding left along the basis
+        again = inner(off, images)  # orthogonalise again, against rounding errors
         off -= np.tensordot(again, basis.vectors[: basis.size, :, : self.count], axes=1)
         rest = inner(off, space.sigma(a, off))
         react, strength = self.react(a, w), self.strength(a, trial.gain)
@@ -160,17 +169,19 @@ class WeightHistory:
             answer = trial.fresh[b]
             image = space.sigma(a, answer)
             rest = rest + np.einsum("pxnj,pq,qynj->xy", answer, square, image)
-        if a in hats.slopes:  # the reaction to the slopes of the fit itself is in its strength
+        if a in hats.slopes:  # the reaction to the slopes of this fit is part of the strength
             react = react - strength @ hats.slopes[a]
         return Fields(along + again, rest, react, strength), off
 
     def react(self, a: int, w: Array) -> Array:
-        """Return how far each function of the slopes of a sample moves its logit, (..., d, k)."""
+        """Return the change of a sample's logit per unit of each of its functions of slopes,
+        (..., d, k).
+        """
         noise, columns = self.space.sources[a].noise, self.bases[a].columns
         return np.asarray(np.einsum("...nkj,nj->...k", w[..., columns], noise))
 
     def strength(self, a: int, gain: Array) -> Array:
-        """Return $X_{tt}$: how strongly a sample moves its own logit."""
+        """Return $X_{tt}$, the change of a sample's logit per unit of its own slope."""
         noise = self.space.sources[a].noise
         return np.asarray(np.einsum("pxnj,nj->xp", self._answer(gain, a), noise))
 
@@ -180,7 +191,7 @@ class WeightHistory:
         """Return the derivatives of the means and of the fields in all unknowns.
 
         Arguments:
-            off: the weights off the basis of each covariance, as `see` returns them.
+            off: the weights orthogonal to the basis of each covariance, as `see` returns them.
         """
         space, d = self.space, self.components
         right = np.zeros((layout.size, d, space.size, self.count))
@@ -266,7 +277,7 @@ class WeightHistory:
         return factors
 
     def _extend(self, a: int, whole: Array) -> None:
-        """Add the new weights to the basis of a covariance, twice made orthogonal to it."""
+        """Add the new weights to the basis of a covariance, orthogonalised twice."""
         basis = self.bases[a]
         for vector in whole:
             known, images = basis.vectors[: basis.size], basis.images[: basis.size]

@@ -1,1 +1,3 @@
-"""Small ridge and continuous time: expansion, differential equation, closed forms."""
+"""The limit of many steps with a small ridge, in continuous time: the expansion of a step, the
+differential equation, closed forms.
+"""

@@ -1,12 +1,13 @@
-r"""Does self-training find the best direction? Proposition `prop: best direction` as a check.
+r"""A numerical check of Proposition `prop: best direction`: self-training finds the best direction.
 
-In continuous time $d\ln\frac{M}{1-M}/d\tau = C$, so the plane turns to the best direction, $M \to
+In continuous time $d\ln\frac{M}{1-M}/d\tau = C$, so the weights turn to the best direction, $M \to
 1$, if and only if the integral of C diverges. The proposition assumes C > 0 (Assumption
-`assumption: mhat is positive`). With a trained bias that is a theorem: C has the sign of a
+`assumption: mhat is positive`). With a trained bias this can be proved: C has the sign of a
 covariance of the class s and the logit $\tilde h$ under the weights $k_0(\tilde h)$, which depend
-on $\tilde h$ alone, and $E[s \mid \tilde h]$ grows with $\tilde h$ when m > 0. With the bias fixed
-the covariance loses its centring and C can be negative. The direction is not the error: while M
-grows the weights shrink, and with imbalanced classes $|B|/\sqrt q$ grows without bound.
+on $\tilde h$ alone, and $E[s \mid \tilde h]$ grows with $\tilde h$ when m > 0. With a fixed bias
+the covariance is not centred and C can be negative. A better direction does not imply a smaller
+error: while M grows the weights shrink, and with imbalanced classes $|B|/\sqrt q$ grows without
+bound.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ from .path import ContinuumPath, Points
 __all__ = ["BestDirection", "best_direction"]
 
 BEYOND, LONGEST = 0.999, 1e7
-"""The squared cosine at which the path may end, and after how many times of the start the question
-is left open.
+"""The squared cosine M at which the path ends, and the longest time, in units of the initial time
+scale, after which it ends without having reached it.
 """
 
 FARTHER = 0.5 * math.log(10.0)
-"""The rapidity by which a path is followed at least: 1 - M of an aligned model falls to a tenth."""
+"""Smallest change of the rapidity, artanh of the cosine, along a path: for an aligned model 1 - M
+falls to a tenth.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class BestDirection:
-    r"""What happened to the direction, and to the bias meanwhile.
+    r"""Whether the weights turn to the best direction, and the growth of the bias meanwhile.
 
     Attributes:
-        path: the path that was looked at.
-        proved: whether C > 0 is a theorem here: the bias is trained and the start informative, m >
-            0.
+        path: the path in continuous time.
+        proved: whether C > 0 is proved for it: the bias is trained and m > 0 at the start.
     """
 
     path: ContinuumPath
@@ -57,31 +59,31 @@ class BestDirection:
 
     @cached_property
     def rates(self) -> Array:
-        """C at those times."""
+        """C at the times of `points`."""
         return np.array([self.path.first_order(tau).alignment_rate for tau in self.points.tau])
 
     @property
     def always_positive(self) -> bool:
-        """Whether C > 0 at all those times (Assumption `assumption: mhat is positive`)."""
+        """Whether C > 0 at all times of `points` (Assumption `assumption: mhat is positive`)."""
         return bool((self.rates > 0).all())
 
     @property
     def reached(self) -> bool:
-        """Whether M came to 0.99, in the right direction."""
+        """Whether M reached 0.99 with m > 0."""
         return self.path.aligned is not None
 
     @property
     def reversed(self) -> bool:
-        """Whether the plane ends up facing the wrong way, m < 0."""
+        """Whether the weights point in the opposite direction at the end, m < 0."""
         return bool(self.points.m[-1] < 0)
 
     @property
     def time_scale(self) -> float | None:
-        r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M =
+        r"""The time $\tau_M$ in which the odds M/(1 - M) grow by a factor e, averaged until M =
         0.99.
 
-        For the squared loss C is constant, and this is $1/C$, $\tau_M$ of Prediction `pred: squared
-        loss`. None if M = 0.99 is not reached, or exceeded at the start.
+        For the squared loss C is constant and this is $1/C$, the $\tau_M$ of Prediction `pred:
+        squared loss`. None if M = 0.99 is not reached, or exceeded at the start.
         """
         if not self.path.aligned:
             return None
@@ -91,7 +93,7 @@ class BestDirection:
 
     @property
     def bias_to_norm(self) -> tuple[float, float]:
-        r"""$B/\sqrt q$ at the start and at the end."""
+        r"""The ratio $B/\sqrt q$ at the start and at the end."""
         ratio = self.points.bias_to_norm
         return float(ratio[0]), float(ratio[-1])
 
@@ -124,12 +126,12 @@ class BestDirection:
 def best_direction(
     problem: Problem, recipe: Recipe, until: float | None = None, tolerance: float = 1e-8
 ) -> BestDirection:
-    r"""Follow the path towards $M = 1$, and report C, M and $B/\sqrt q$ on the way.
+    r"""Follow the path in continuous time towards $M = 1$; report C, M and $B/\sqrt q$ along it.
 
     Arguments:
         problem, recipe: as for `continuum`.
-        until: time to look at; default: until M = 0.999, or, from a start close to that or beyond,
-            until 1 - M is a tenth of that of the start.
+        until: time at which to end; default: when M = 0.999, or, if the start is close to that or
+            beyond, when 1 - M is a tenth of its initial value.
         tolerance: accuracy of the path.
 
     >>> from selftrain import Problem, Recipe

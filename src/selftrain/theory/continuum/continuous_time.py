@@ -7,12 +7,13 @@ equation`). In the variables
     d \mathrm{artanh}(m/\sqrt q) / d\tau = b
     dB / d\tau = \beta\sqrt q
 
-(r, b, $\beta$: `linear_response`) nothing cancels and nothing overflows, however well
-the direction is aligned and however small the weights become; $dM/d\tau = C M(1-M)$ with $M =
-m^2/q$ and $C = 2b\sqrt q/m$ is the second of them.
+(r, b, $\beta$: `linear_response`) there is no cancellation and no overflow, however well the
+direction is aligned and however small the weights become. The second equation is equivalent to
+$dM/d\tau = C M(1-M)$ with $M = m^2/q$ and $C = 2b\sqrt q/m$. Its variable, artanh of the cosine, is
+called *rapidity*.
 
-A path is believed when a finer integration, forced to take other steps, agrees with a coarser one:
-where both step alike they err alike.
+A path is confirmed when a finer integration agrees with a coarser one. The finer one is forced to
+take different steps, because with the same steps both would have the same errors.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ from .path import ContinuumPath
 __all__ = ["continuum", "follow"]
 
 LEVELS = (0.5, 0.99)
-"""Squared cosines whose times are reported."""
+"""Squared cosines M for which a path reports the time at which it reaches them."""
 
 COARSER, FINEST = 10.0, 3e-14
 SHORTER = 0.6
-"""The longest step of an integration, over that of the coarser one it is compared with."""
+"""The longest step of an integration, relative to that of the coarser one it is compared with."""
 
 MOST_EVALUATIONS = 20_000
-"""A stretch that needs more is given up: its right-hand side is rounding, as it is where hardly
-any sample determines the fit.
+"""Largest number of evaluations on a stretch. If it needs more, rounding errors dominate the
+right-hand side, as happens when hardly more samples than features are selected.
 """
 
 BEFORE_THE_END = 0.999
@@ -61,26 +62,26 @@ def continuum(
     on_failure: str = "raise",
     progress: ProgressOption = None,
 ) -> ContinuumPath:
-    r"""Integrate the continuous-time limit from the supervised model on.
+    r"""Integrate the continuous-time limit, starting from the supervised model.
 
     Arguments:
         problem: data and loss.
         recipe: $\lambda_L$ of the start, threshold, annealing, whether the bias is fixed. Without
-            annealing the ridge $\lambda_U$ only sets the clock; with it the limit is taken at fixed
-            $\kappa = a/\lambda_U^2$, and labels at time $\tau$ are sharpened by
+            annealing the ridge $\lambda_U$ only sets the unit of time; with annealing the limit is
+            taken at fixed $\kappa = a/\lambda_U^2$, and labels at time $\tau$ are sharpened by
             $1 + \lambda_U\kappa\tau$.
         until: time $\tau$ at which to end; default: $\sum_t\lambda_U^{(t)}$, where the discrete run
             ends.
         tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B (relative where it exceeds
             1) along the path, confirmed by a finer integration.
-        on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le
-            1$ (a `SelfTrainError` if it overflows), or return the "partial" path
-            up to there, with the error in `failure`.
+        on_failure: "raise" a `NoExpansion` if the path reaches $\alpha_U P(\text{selected}) \le 1$
+            (a `SelfTrainError` if it overflows), or return the "partial" path up to there, with the
+            error in `failure`.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
-    If batches, thresholds or, with annealing, ridges depend on the step, step t rules the stretch
-    of time of length $\lambda_U^{(t)}$ that it takes; after the last step its batches stay, and the
-    labels are sharpened further.
+    If batches, thresholds or, with annealing, ridges depend on the step, the values of step t apply
+    during the stretch of time of length $\lambda_U^{(t)}$ that it takes. After the last step its
+    values continue to apply, and the labels are sharpened further.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=100)
@@ -110,15 +111,15 @@ def follow(
     progress: ProgressOption = None,
     partial: bool = True,
 ) -> ContinuumPath:
-    """Return the path until a time, or until |artanh cos| is `stop_at` if that comes first; marked
-    if it fails. Without `partial` an overflow is raised at once.
+    """Return the path until a time, or until |artanh cos| reaches `stop_at` if that is earlier. A
+    path that fails ends there, with the reason in `failure`; without `partial` an overflow raises.
     """
     check_continuous(problem, recipe)
     tolerance = checked_tolerance(tolerance)
     if until is None:
         until = math.fsum(recipe.at_steps(problem.steps).lambda_u)
     until = number("until", until, lambda x: 0 < x < math.inf, "must be a finite number > 0")
-    last = until * (1 - 1e-12)  # a batch that begins at the end, up to rounding, has no part
+    last = until * (1 - 1e-12)  # ignore a stretch that begins at the end, up to rounding
     pieces = [piece for piece in stretches(problem, recipe) if piece.begin < last]
     times = [*(piece.begin for piece in pieces), until]
     y = unknowns(start_of(problem, recipe))
@@ -137,10 +138,11 @@ def follow(
 
 
 class Flow:
-    """The right-hand side on one stretch, in (log norm, rapidity, bias).
+    """The right-hand side of the differential equation on one stretch of time, in the variables
+    (log norm, rapidity, bias).
 
-    Beyond the end of the expansion, and where numbers overflow, it is NaN, so that the integration
-    creeps up to that end.
+    It is NaN where the expansion does not exist and where numbers overflow, so that the integrator
+    shortens its steps and approaches that point.
     """
 
     def __init__(self, loss: Loss, stretch: Stretch, fixed_bias: bool, bar: Progress):
@@ -149,7 +151,7 @@ class Flow:
         self.begin(0.0)
 
     def begin(self, tau: float) -> None:
-        """Start an integration from there."""
+        """Reset the counters for an integration that starts at time tau."""
         self.evaluations, self.reached = 0, tau
 
     def __call__(self, tau: float, y: Array) -> Array:
@@ -177,12 +179,12 @@ class Flow:
         return np.array([answer.shrink, answer.turn, answer.drift * state.norm])
 
     def answer(self, tau: float, y: Array) -> Response:
-        """Return the response of a step from there."""
+        """Return the response of a step from the state y at time tau."""
         sharpening = self.stretch.sharpening(tau)
         return respond(self.loss, _state(y), self.stretch.batch, self.fixed_bias, sharpening)
 
     def failure(self, tau: float, y: Array) -> SelfTrainError:
-        """Return why the integration cannot continue from y."""
+        """Return the error that says why the integration cannot continue from y."""
         if self.ended is not None:
             last = self.answer(tau, y)
             return NoExpansion(last.points, _state(y), tau, last.selected)
@@ -193,7 +195,7 @@ class Flow:
 
 
 def unknowns(state: State) -> Array:
-    """Return the variables of the integration at a model."""
+    """Return the variables of the integration, (log norm, rapidity, bias), of a model."""
     rapidity = math.asinh(state.m / math.sqrt(state.v))
     return np.array([math.log(state.norm), rapidity, state.bias])
 
@@ -204,8 +206,15 @@ def _state(y: Array) -> State:
 
 
 class FlowSolution(NamedTuple):
-    """One integration: dense output, crossings of each level, end time, reason of an early end,
-    longest steps.
+    """The result of one integration.
+
+    Attributes:
+        dense: dense output.
+        crossings: times at which each of `LEVELS` is crossed.
+        until: end time.
+        failure: reason of an early end, or None.
+        evaluations: number of evaluations of the right-hand side.
+        longest: the longest step on each stretch.
     """
 
     dense: OdeSolution
@@ -224,13 +233,15 @@ def _confirmed(
     stop_at: float | None,
     partial: bool,
 ) -> tuple[FlowSolution, float, int]:
-    """Return the first integration that agrees with a coarser one as well as was asked, how well,
-    and the evaluations of all together.
+    """Return the first integration that agrees with a coarser one to the tolerance, its accuracy,
+    and the evaluations of all integrations.
 
-    `stop_at` is a size of the rapidity at which to end. A path that overflows is followed again
-    only if its first part is wanted (`partial`): where rates run away, no two integrations agree,
-    and many more evaluations would say no more. The accuracy is never better than the
-    tolerance of the integration.
+    The accuracy is the difference of the two, but no better than the tolerance of the integrator.
+
+    Arguments:
+        stop_at: absolute rapidity at which to end.
+        partial: whether to confirm also a path that overflows, up to the overflow. (This costs many
+            evaluations, because integrations disagree where rates diverge.)
     """
     finer, apart = COARSER * tolerance, math.inf
     coarse = _integrate(flows, times, y, finer, stop_at, [math.inf] * len(flows))
@@ -261,8 +272,8 @@ def _integrate(
     stop_at: float | None,
     limits: Sequence[float],
 ) -> FlowSolution:
-    """Integrate one stretch after the other, from y at the first of `times`, with steps no longer
-    than `limits`.
+    """Integrate one stretch after the other, from y at the first of `times`, with steps of at most
+    `limits` on each.
     """
     events = [_crossing(level) for level in LEVELS]
     if stop_at is not None:
@@ -306,7 +317,7 @@ def _crossing(level: float) -> Callable[[float, Array], float]:
 
 
 def _arrival(level: float) -> Callable[[float, Array], float]:
-    """Return the event that ends an integration: a rapidity of this size, of either sign."""
+    """Return the event that ends an integration when the absolute rapidity reaches `level`."""
 
     def arrived(tau: float, y: Array) -> float:
         return abs(float(y[1])) - level
@@ -316,8 +327,8 @@ def _arrival(level: float) -> Callable[[float, Array], float]:
 
 
 def _apart(one: FlowSolution, other: FlowSolution) -> float:
-    """Return the largest difference of two integrations, up to just before an early end, where
-    rates diverge; for a bias above 1 relative to it.
+    """Return the largest difference of two integrations, relative to the bias where that exceeds 1.
+    After an early end the last part of the time is ignored, because rates diverge there.
     """
     last = min(one.until, other.until)
     if one.failure is not None or other.failure is not None:

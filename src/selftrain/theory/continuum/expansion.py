@@ -1,12 +1,12 @@
-r"""One step at a small ridge: first-order coefficients, and the noise that comes at second order.
+r"""One step at a small ridge: first-order coefficients, and the noise, which is of second order.
 
 The formal expansion $\Theta = \Theta_0 + \Theta_1\lambda + \dots$ of the self-consistent equations
 (Assumption `assumption: stability`), worked out for any convex loss whose slope vanishes at its own
 soft label (Assumption `assumption: loss`), with selection, with the bias trained or fixed.
 `first_order` gives the coefficients of Prediction `pred: differential equation`,
-`second_order_noise` the limits behind Prediction `pred: smoothing`. The averages and the linear
-system are in `linear_response`. A path in continuous time starts from `start_of`, and its batches
-rule `stretches` of time.
+`second_order_noise` the limits in Prediction `pred: smoothing`. The averages and the linear system
+are in `linear_response`. `start_of` and `stretches` are the start and the stretches of time of a
+path in continuous time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..trajectory import Trajectory
 from .linear_response import GivenBatch, Response, State, respond
 
 LARGEST_LOG = 340.0
-"""Weights may grow or shrink by up to e to this power: their squares are still numbers."""
+"""Largest logarithm of the factor by which weights may grow or shrink; squares do not overflow."""
 
 _LOGITS = np.linspace(-6.0, 6.0, 97)
 _SHARPER = 1.5
@@ -39,19 +39,19 @@ _SHARPER = 1.5
 
 @dataclass(frozen=True)
 class FirstOrder:
-    r"""Coefficients of a step from a given model: index 0 is the value at $\lambda = 0$, 1 the
-    slope in $\lambda$ there.
+    r"""Coefficients of a step from a given model. Index 0 is the value at $\lambda = 0$, index 1
+    the derivative in $\lambda$ there.
 
     Attributes:
-        m1, q1, v1, bias1: of $m$, $q$, $v = q - m^2$ and $B$, each zero if nothing changes.
-        overlap1: of the overlap $R$ with the old weights, $q_1 = 2R_1$ (`appeq: q1`).
-        m_hat1: of the signal $\hat m$; $\hat m_0 = 0$.
+        m1, q1, v1, bias1: derivatives of $m$, $q$, $v = q - m^2$ and $B$.
+        overlap1: that of the overlap $R$ with the old weights, $q_1 = 2R_1$ (`appeq: q1`).
+        m_hat1: that of the signal $\hat m$; $\hat m_0 = 0$.
         delta_hat1: $\hat\delta_1 = \hat R_1 - \hat Q_1$ (`appeq: deltahat1`).
         chi0, q_hat0: $\chi_0$ and $\hat Q_0 = \hat R_0 = 1/\chi_0$.
         alignment_rate: $C = 2\hat m_1/(\hat Q_0 m')$, the rate of $\ln(M/(1-M))$; NaN for m' = 0.
-        squared_cosine1: of $M = m^2/q$, $M_1 = C M(1-M)$.
-        points: selected points per feature at which the loss is curved, $\alpha_U P$; the expansion
-            needs more than 1.
+        squared_cosine1: derivative of $M = m^2/q$, $M_1 = C M(1-M)$.
+        points: $\alpha_U P$, the selected samples per feature at which the second derivative of the
+            loss is not zero; the expansion needs more than 1.
     """
 
     m1: float
@@ -70,11 +70,11 @@ class FirstOrder:
 
 @dataclass(frozen=True)
 class SecondOrderNoise:
-    r"""What is divided by $\lambda^2$ in Prediction `pred: smoothing`.
+    r"""The two ratios to $\lambda^2$ of Prediction `pred: smoothing`.
 
     Attributes:
         chi_hat: $\hat\chi/\lambda^2$, the noise in the weights.
-        fresh: $(q - R^2/q')/\lambda^2$, the part of the new weights that is not along the old ones.
+        fresh: $(q - R^2/q')/\lambda^2$, the squared new weights orthogonal to the old ones.
     """
 
     chi_hat: float | Array
@@ -92,13 +92,14 @@ def first_order(
         recipe: threshold, annealing, and whether the bias is fixed. Without annealing its ridge
             $\lambda_U$ does not matter; with it $\epsilon = a t/\lambda_U$ is held fixed as
             $\lambda_U \to 0$.
-        state: the model that labels the batch: a `State`, or a run whose step t - 1 it is.
+        state: the model that labels the batch: a `State`, or a run, of which step t - 1 is used.
         t: the step, from 1 to `problem.steps`.
 
     Raises:
         InvalidInput: labels that are not the link of the loss (hard, sharpened), or a loss whose
-            slope does not vanish at its own soft label: then a step without ridge moves the model.
-        NoExpansion: $\alpha_U$ times the selected share is not above 1.
+            slope does not vanish at its own soft label: then a step without ridge changes the
+            model.
+        NoExpansion: $\alpha_U$ times the selected proportion is not above 1.
         StateOverflow: a coefficient overflows.
 
     >>> from selftrain import Problem, Recipe, solve
@@ -116,7 +117,7 @@ def first_order(
 def _answer(
     problem: Problem, recipe: Recipe, state: State | Trajectory, t: int
 ) -> tuple[State, GivenBatch, Response]:
-    """Return the labelling model, the batch of step t, and how the step answers to its ridge."""
+    """Return the labelling model, the batch of step t, and the response of the step."""
     check_expandable(problem, recipe)
     batch = batch_of(problem, recipe, t)
     annealing = expand("annealing", recipe.annealing, problem.steps)
@@ -126,7 +127,7 @@ def _answer(
 
 
 def coefficients(old: State, answer: Response, t: int = 1) -> FirstOrder:
-    r"""Return the first order of a step from `old`; `t` is the step that an error names."""
+    r"""Return the first order of a step from `old`; `t` is the step index for error messages."""
     omega, mu, nu2 = old.norm, old.cosine, old.misalignment
     found = FirstOrder(
         m1=omega * (answer.shrink * mu + nu2 * answer.turn),
@@ -174,7 +175,7 @@ def second_order_noise(
 
 
 def _check_range(t: int, old: State, **values: float) -> None:
-    """Reject coefficients that are not finite, with their names."""
+    """Raise if coefficients are not finite, with their names."""
     wrong = [name for name, value in values.items() if not math.isfinite(value)]
     if wrong:
         reason = f"{', '.join(wrong)} of the expansion in the ridge overflows"
@@ -182,10 +183,10 @@ def _check_range(t: int, old: State, **values: float) -> None:
 
 
 def measured_noise(run: Trajectory) -> SecondOrderNoise:
-    r"""$\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ at every step of a solved run, arrays over
-    t; NaN at t = 0.
+    r"""Return $\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ at every step of a solved run,
+    arrays over t; NaN at t = 0.
 
-    They do not depend on $\lambda$ where it is small: the numerical check of `second_order_noise`.
+    For small $\lambda$ they do not depend on it and equal `second_order_noise`.
     """
     ridge = np.append(np.nan, run.recipe.at_steps(run.problem.steps).lambda_u)
     misalignment = np.append(np.nan, run.v[:-1] / run.q[:-1])
@@ -194,7 +195,7 @@ def measured_noise(run: Trajectory) -> SecondOrderNoise:
 
 
 def batch_of(problem: Problem, recipe: Recipe, t: int) -> GivenBatch:
-    """Return what step t is given besides the old model."""
+    """Return the parameters of the batch of step t."""
     accepted = f"must be a step from 1 to {problem.steps}"
     t = whole("t", t, lambda n: 1 <= n <= problem.steps, accepted)
     batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
@@ -203,7 +204,7 @@ def batch_of(problem: Problem, recipe: Recipe, t: int) -> GivenBatch:
 
 
 def check_expandable(problem: Any, recipe: Any) -> None:
-    """Raise if something moves the model even without ridge, with the reason."""
+    """Raise, with the reason, if a step changes the model even without ridge."""
     for name, value, kind in (("problem", problem, Problem), ("recipe", recipe, Recipe)):
         if not isinstance(value, kind):
             raise InvalidInput(name, value, f"must be a selftrain.{kind.__name__}")
@@ -252,8 +253,8 @@ class Stretch(NamedTuple):
     r"""A stretch of time over which the batches do not change.
 
     Attributes:
-        begin: where it begins.
-        batch: what its steps are given.
+        begin: the time at which it begins.
+        batch: parameters of its batches.
         sharpened: sharpening $\epsilon = (\gamma - 1)/\lambda_U$ of the labels at its beginning.
         sharpens: the rate $\kappa = a/\lambda_U^2$ at which that grows.
     """
@@ -269,20 +270,20 @@ class Stretch(NamedTuple):
 
 
 def check_continuous(problem: Any, recipe: Any) -> None:
-    """Raise if there is no limit of many steps with a small ridge, with the reason."""
+    """Raise, with the reason, if there is no limit of many steps with a small ridge."""
     check_expandable(problem, recipe)
     if problem.steps == 0:
         raise InvalidInput("steps", 0, "must be 1 or more, to say what a batch is")
 
 
 def start_of(problem: Problem, recipe: Recipe) -> State:
-    """Return the supervised model."""
+    """Return the supervised model, from which a path starts."""
     first = problem.labeled_alone()
     return State.at(solve(first, Recipe(lambda_l=recipe.lambda_l), tolerance=1e-13), 0)
 
 
 def stretches(problem: Problem, recipe: Recipe) -> Iterator[Stretch]:
-    """Yield the stretches of time with the same batches and the same pace of the sharpening."""
+    """Yield the stretches of time with the same batches and the same rate of sharpening."""
     begin, before = 0.0, None
     ridges = recipe.at_steps(problem.steps).lambda_u.tolist()
     annealing = expand("annealing", recipe.annealing, problem.steps).tolist()

@@ -1,22 +1,22 @@
-r"""How one step answers to a small ridge and slightly sharpened labels: the averages at
-$\lambda = 0$ and the linear system they make.
+r"""The linear response of one step to a small ridge and slightly sharpened labels: the averages at
+$\lambda = 0$ and a linear system.
 
-At $\lambda = 0$ the old model already minimises the loss of its own labels, so nothing moves, and
-the logits answer to a small change of the fields by $k_0 = l''/(1 + \chi_0\Delta\, l'')$ at the old
-logit $\tilde h$. Labels sharpened by $\gamma = 1 + \lambda\epsilon$ are the soft labels
-of the logit $\gamma\tilde h$, so the slope of the loss vanishes there, and to first order a step
-sees the field $h - \gamma\tilde h$ in place of $h - \tilde h$. Of its equations (`step.equations`)
-with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' + \lambda\omega\beta$ there
-remains, to first order in $\lambda$ and in units of $\omega$,
+At $\lambda = 0$ the old model already minimises the loss of its own labels, so the step does not
+change it. The response of the slopes to a small change of the fields is $k_0 = l''/(1 +
+\chi_0\Delta\, l'')$ at the old logit $\tilde h$. Labels sharpened by $\gamma = 1 + \lambda\epsilon$
+are the soft labels of the logit $\gamma\tilde h$, where the slope of the loss vanishes; so to first
+order the field is $h - \gamma\tilde h$ in place of $h - \tilde h$. The equations of the step
+(`step.equations`) with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' +
+\lambda\omega\beta$ become, to first order in $\lambda$ and in units of $\omega$,
 
     E[k_0 h_1] = 0        E[k_0 \hat g h_1] = -1/\alpha        E[k_0 s h_1] = -b \hat Q_0/\alpha
 
     h_1 = (\beta - \epsilon B'/\omega) + (r - \epsilon) \hat g + \nu^2 b s
 
-with $\hat g = (\tilde h - B')/\omega$ and $1/\chi_0 = \alpha\Delta E[k_0] = \hat Q_0$; a fixed bias
-has $\beta = 0$ in place of the first equation. The last is a monotone equation for $c =
-\chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] = 1$, with a root if and only if the curved selected
-samples outnumber the features.
+with $\hat g = (\tilde h - B')/\omega$ and $1/\chi_0 = \alpha\Delta E[k_0] = \hat Q_0$. A fixed bias
+has $\beta = 0$ in place of the first equation. The equation of $\chi_0$ is monotone in $c =
+\chi_0\Delta$: $\alpha E[c\,l''/(1 + c\,l'')] = 1$. It has a root if and only if there are more
+selected samples with $l'' > 0$ than features.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..trajectory import Trajectory
 
 SETTLED = 1e-13
-"""Relative difference between a panel and its halves at which an average counts as known."""
+"""Relative difference between a panel and its halves at which an average has converged."""
 
 FIRST_EDGES = (-11.0, -8.0, -4.0, 0.0, 4.0, 8.0, 11.0)
 FARTHEST = 38.0
@@ -51,11 +51,11 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class State:
-    r"""A linear classifier as the theory sees it.
+    r"""The order parameters of a linear classifier.
 
     Attributes:
         m: overlap with the cluster direction, $v \cdot w/N$.
-        v: squared norm of the weights off that direction, $q - m^2$.
+        v: squared norm of the weights orthogonal to that direction, $q - m^2$.
         bias: $B$.
 
     >>> State(m=0.6, v=0.64, bias=-0.1).cosine
@@ -92,24 +92,22 @@ class State:
 
     @property
     def norm(self) -> float:
-        r"""$\omega = \sqrt q$."""
+        r"""Norm of the weights, $\omega = \sqrt q$."""
         return math.hypot(self.m, math.sqrt(self.v))
 
     @property
     def cosine(self) -> float:
-        r"""$\mu = m/\sqrt q$."""
+        r"""Cosine with the cluster direction, $\mu = m/\sqrt q$."""
         return self.m / self.norm
 
     @property
     def misalignment(self) -> float:
-        r"""$\nu^2 = v/q = 1 - M$, to full relative accuracy."""
+        r"""One minus the squared cosine, $\nu^2 = v/q = 1 - M$, to full relative accuracy."""
         return (math.sqrt(self.v) / self.norm) ** 2
 
 
 class GivenBatch(NamedTuple):
-    r"""What a step is given besides the old model: $\alpha, \rho, \Delta$ and the threshold
-    $\Gamma$.
-    """
+    r"""Parameters of the batch of a step: $\alpha, \rho, \Delta$ and the threshold $\Gamma$."""
 
     alpha: float
     rho: float
@@ -119,12 +117,12 @@ class GivenBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Response:
-    r"""First-order answer of a step to its ridge.
+    r"""First-order response of a step to its ridge.
 
     Attributes:
         chi: $\chi_0$.
-        points: curved selected points per feature, $\alpha P$.
-        selected: selected samples per feature, curved or not.
+        points: $\alpha P$, the selected samples per feature with $l'' > 0$.
+        selected: all selected samples per feature.
         shrink: r, the rate of $\ln\sqrt q$.
         turn: b, the rate of $\mathrm{artanh}(m/\sqrt q)$.
         drift: $\beta$, the rate of B in units of $\sqrt q$.
@@ -145,15 +143,15 @@ class Response:
 def respond(
     loss: Loss, state: State, batch: GivenBatch, fixed_bias: bool, sharpening: float = 0.0
 ) -> Response:
-    r"""Return the answer of a step from `state` to its ridge and to labels of sharpness
-    $1 + \lambda\epsilon$, `sharpening` being $\epsilon$; `NoExpansion` if there is none.
+    r"""Return the response of a step from `state` to its ridge and to labels of sharpness
+    $1 + \lambda\epsilon$, with $\epsilon$ = `sharpening`; raise `NoExpansion` if there is none.
     """
     nodes, c = _settled_nodes(loss, state, batch)
     s, g, k = nodes.s, nodes.g, nodes.curvature / (1.0 + c * nodes.curvature)
     columns = np.array([np.ones_like(g), g, s])
     gram = (columns * (nodes.weight * k)) @ columns.T
     known = SETTLED * ((np.abs(columns) * (nodes.weight * k)) @ np.abs(columns).T)
-    gram[np.abs(gram) < known] = 0.0  # rounding of a symmetric batch: the bias would keep it
+    gram[np.abs(gram) < known] = 0.0  # for symmetric batches, so that a bias of zero stays zero
     nu2 = state.misalignment
     alpha, delta = batch.alpha, batch.delta
     matrix = gram * [1.0, 1.0, nu2]
@@ -178,8 +176,8 @@ def respond(
 
 
 class _Nodes(NamedTuple):
-    r"""Points of the average over a selected point: class, $\hat g$, curvature at $\tilde h$,
-    weight.
+    r"""Quadrature nodes for averages over selected samples: class, $\hat g$, curvature at
+    $\tilde h$, weight.
     """
 
     s: Array
@@ -189,18 +187,18 @@ class _Nodes(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Probability of a selected sample with curvature."""
+        """Probability that a sample is selected and the curvature at its logit is not zero."""
         return float(self.weight[self.curvature > 0].sum())
 
     @property
     def selected(self) -> float:
-        """Probability of a selected sample."""
+        """Probability that a sample is selected."""
         return float(self.weight.sum())
 
 
 def _settled_nodes(loss: Loss, state: State, batch: GivenBatch) -> tuple[_Nodes, float]:
-    """Return nodes on panels that are halved until the averages agree with those of the halves; and
-    c.
+    """Return nodes on panels, which are halved until the averages agree with those of the halves,
+    and c.
     """
     panels = _panels(loss, state, batch)
     for _ in range(HALVINGS):
@@ -226,7 +224,9 @@ def _settled_nodes(loss: Loss, state: State, batch: GivenBatch) -> tuple[_Nodes,
 
 
 def _panels(loss: Loss, state: State, batch: GivenBatch) -> Array:
-    """First panels: columns (class, from, to) in the noise, cut at thresholds, kinks and zero."""
+    """Return the initial panels, columns (class, from, to) in the noise, split at thresholds, kinks
+    and zero.
+    """
     omega, spread = state.norm, math.sqrt(batch.delta) * state.norm
     cuts = [0.0, -batch.threshold * omega, batch.threshold * omega, *fixed_kinks(loss)]
     columns = []
@@ -240,7 +240,7 @@ def _panels(loss: Loss, state: State, batch: GivenBatch) -> Array:
 
 
 def _beyond(panels: Array, parts: Array, scale: Array) -> Array:
-    """Return panels beyond the outermost ones, if their part of an average is not negligible."""
+    """Return panels beyond the outermost ones, if these contribute noticeably to an average."""
     columns = []
     heavy: Mask = np.asarray((np.abs(parts) > 0.1 * SETTLED * scale).any(axis=0))
     for s in (1.0, -1.0):
@@ -254,7 +254,7 @@ def _beyond(panels: Array, parts: Array, scale: Array) -> Array:
 
 
 def _nodes(loss: Loss, state: State, batch: GivenBatch, panels: Array) -> _Nodes:
-    """Gauss-Legendre nodes on the panels, 16 each; weight zero where a sample is rejected."""
+    """Return 16 Gauss-Legendre nodes on each panel; rejected samples have weight zero."""
     half = 0.5 * (panels[2] - panels[1])[:, None]
     noise = (panels[1][:, None] + half * (1.0 + PANEL_X)).ravel()
     s = np.repeat(panels[0], PANEL_X.size)
@@ -268,8 +268,8 @@ def _nodes(loss: Loss, state: State, batch: GivenBatch, panels: Array) -> _Nodes
 
 
 def _averages(nodes: _Nodes, c: float) -> Array:
-    r"""Panel by panel, the averages of $1$, $x = \chi_0\Delta\,k_0$ and $x^2$ times powers of $\hat
-    g$; one row each.
+    r"""Return, for each panel, the averages of $1$, $x = \chi_0\Delta\,k_0$ and $x^2$ times powers
+    of $\hat g$; one row for each average.
     """
     x = c * nodes.curvature / (1.0 + c * nodes.curvature)
     rows = np.array([np.ones_like(x), x, x * nodes.g, x * nodes.g**2, x * x, (x * nodes.g) ** 2])
@@ -278,10 +278,11 @@ def _averages(nodes: _Nodes, c: float) -> Array:
 
 
 def _strength(nodes: _Nodes, alpha: float, state: State) -> float:
-    r"""$c = \chi_0\Delta$, the root of $\alpha E[c\,l''/(1 + c\,l'')] = 1$.
+    r"""Return $c = \chi_0\Delta$, the root of $\alpha E[c\,l''/(1 + c\,l'')] = 1$.
 
-    Newton in $\ln c$ on the logarithm of the ratio of $E[c\,l''/(1+c\,l'')]$ and $E[1/(1+c\,l'')]$,
-    which is a straight line for a constant curvature; bisection where a step leaves the bracket.
+    Newton's method in $\ln c$ is applied to the logarithm of the ratio of $E[c\,l''/(1+c\,l'')]$
+    and $E[1/(1+c\,l'')]$, which is linear for a constant curvature; a step that leaves the bracket
+    is replaced by a bisection.
     """
     curved = nodes.curvature > 0
     curvature, weight = nodes.curvature[curved], alpha * nodes.weight[curved]

@@ -1,8 +1,8 @@
-r"""A run in continuous time as an object: call it with a time, ask for its best time, compare it
-with a discrete run, draw it.
+r"""`ContinuumPath`, a run in continuous time: its state at any time, its best time, comparison with
+a discrete run, plots.
 
-What is shown of it is made from $\ln\sqrt q$, the cosine, $1 - M$ and B, not from m and v: those
-underflow on long paths, the direction and its distance from the best one do not.
+Results are computed from $\ln\sqrt q$, the cosine, $1 - M$ and B, not from m and v, which underflow
+on long paths.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Best", "ContinuumComparison", "ContinuumPath", "Points"]
 
 SHOWN = 201
-"""Times of a table, unless another number is asked for."""
+"""Default number of times in a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Points:
         cosine: $m/\sqrt q$.
         squared_cosine: $M = m^2/q$.
         one_minus_squared_cosine: $1 - M$, to full relative accuracy.
-        bias_to_norm: $B/\sqrt q$, what imbalance inflates.
+        bias_to_norm: $B/\sqrt q$, which grows if classes are imbalanced.
         error: generalisation error on the test mixture.
     """
 
@@ -66,19 +66,19 @@ class Points:
 
     @property
     def state(self) -> State:
-        """The model at this (one) time."""
+        """The model as a `State`; for points at a single time."""
         return State(float(self.m), float(self.v), float(self.bias))
 
 
 NAMES = tuple(Points.__dataclass_fields__)[1:]
-"""What `Points` has besides the time."""
+"""Names of the quantities of `Points` besides the time."""
 
 
 def points_at(
     problem: Problem, tau: Array, log_norm: Array, cosine: Array, misalignment: Array, bias: Array
 ) -> Points:
-    r"""Return points from $\ln\sqrt q$, $m/\sqrt q$, $1 - M$ and B at these times; floats if it is
-    one time.
+    r"""Return points from $\ln\sqrt q$, $m/\sqrt q$, $1 - M$ and B at the times `tau`; floats if
+    `tau` is a single time.
     """
     norm = np.exp(log_norm)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -103,8 +103,8 @@ def times_of(tau: Any, until: float) -> Array:
 
 
 class Best(NamedTuple):
-    """Where the error is smallest: the time, the error, and "start", "interior" or "end" of the
-    path.
+    """The smallest error of a path: its time, the error, and its position, "start", "interior" or
+    "end".
     """
 
     tau: float
@@ -114,7 +114,7 @@ class Best(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ContinuumComparison:
-    r"""A discrete run minus the path, at the times of its steps.
+    r"""The difference of a discrete run and a path, at the times of its steps.
 
     Attributes:
         tau: $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$ of the steps the path reaches.
@@ -147,15 +147,15 @@ class ContinuumPath:
     r"""The continuous-time limit of a run, from the supervised model on; call it with a time.
 
     Attributes:
-        until: where the path ends.
+        until: time at which the path ends.
         stretches: stretches of time with the same batches.
         half_aligned, aligned: first times at which M reaches 1/2 and 0.99 with m > 0; None if it
             does not.
-        accuracy: of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B: the largest difference between the
-            two finest integrations, which take different steps (relative where |B| > 1), or the
-            tolerance of the finest if that is larger. Of a path that ended early, up to 0.999
-            of its time: rates may diverge where the expansion ends.
-        evaluations: of the right-hand side, all integrations together.
+        accuracy: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B (relative if |B| > 1): the
+            largest difference between the two finest integrations, which take different steps, or
+            the tolerance of the finest if that is larger. For a path that ended early, it refers to
+            the first 99.9 % of its time, because rates may diverge at the end.
+        evaluations: evaluations of the right-hand side by all integrations.
         failure: why the path ended early (only with `on_failure="partial"`), or None.
     """
 
@@ -179,7 +179,7 @@ class ContinuumPath:
         )
 
     def __call__(self, tau: Any) -> Points:
-        """The state at a time, or at several, between 0 and `until`."""
+        """Return the state at one time or several, between 0 and `until`."""
         times = times_of(tau, self.until)
         log_norm, rapidity, bias = self._dense(times.ravel()).reshape(3, *times.shape)
         misalignment = 1 / np.cosh(rapidity) ** 2
@@ -192,7 +192,7 @@ class ContinuumPath:
 
     @cached_property
     def best(self) -> Best:
-        """The time of the smallest error."""
+        """The smallest error and its time."""
         steps = self.tau
         between = [steps[:-1] + k / 4 * np.diff(steps) for k in (1, 2, 3)]
         grid = np.unique(np.concatenate([steps, *between]))
@@ -209,7 +209,7 @@ class ContinuumPath:
         return Best(float(grid[at]), float(errors[at]), ends.get(at, "interior"))
 
     def first_order(self, tau: float) -> FirstOrder:
-        """Return the rates of change at a time: the coefficients of a step from there."""
+        """Return the rates of change at a time: the coefficients of a step from the state there."""
         accepted = f"must be one time from 0 to {self.until:g}"
         tau = number("tau", tau, lambda time: 0 <= time <= self.until, accepted)
         stretch = [stretch for stretch in self.stretches if stretch.begin <= tau][-1]
@@ -217,10 +217,11 @@ class ContinuumPath:
         return coefficients(old, respond(loss, old, stretch.batch, fixed, stretch.sharpening(tau)))
 
     def compare(self, run: Trajectory) -> ContinuumComparison:
-        r"""Return the discrete run at the same times $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$.
+        r"""Return the difference of a discrete run and this path, at the times $\tau_t = \sum_{i
+        \le t}\lambda_U^{(i)}$ of its steps.
 
-        The run may have another ridge and another number of steps than the path, but the same
-        labelled set, start, loss and batches.
+        The run may have another ridge and another number of steps than the path, but must have the
+        same labelled set, start, loss and batches.
         """
         self._check_same(run)
         times = np.append(0.0, np.cumsum(run.recipe.at_steps(run.problem.steps).lambda_u))
@@ -236,7 +237,7 @@ class ContinuumPath:
         return ContinuumComparison(times[within], apart)
 
     def _check_same(self, run: Any) -> None:
-        """Reject a run that does not converge to this path as its ridge goes to zero."""
+        """Raise if a run does not converge to this path as its ridge tends to zero."""
         if not isinstance(run, Trajectory):
             raise InvalidInput("run", run, "must be a result of selftrain.solve")
         check_continuous(run.problem, run.recipe)
@@ -265,7 +266,7 @@ class ContinuumPath:
             raise InvalidInput("run", run, accepted)
 
     def to_frame(self, points: int = SHOWN) -> pd.DataFrame:
-        """All quantities at evenly spaced times, indexed by tau."""
+        """Return all quantities at `points` evenly spaced times, indexed by tau."""
         import pandas as pd
 
         accepted = "must be a whole number of times, 2 or more"
@@ -289,8 +290,8 @@ class ContinuumPath:
         ax: Axes | None = None,
         figure: Figure | SubFigure | None = None,
     ) -> Figure:
-        """Error, direction, size and bias against tau, with discrete runs on top; one `panel` of
-        them on `ax`.
+        """Plot error, cosine, norm and bias over tau, and discrete runs for comparison; or a single
+        `panel` on `ax`.
         """
         from ...plots.continuum import plot_path
 

@@ -1,7 +1,7 @@
-r"""The squared loss without selection: every curve in closed form (Prediction `pred: squared
-loss`), at any ridge.
+r"""The squared loss without selection: closed forms (Prediction `pred: squared loss`), in
+continuous time and at any ridge.
 
-With V the variance of the class coded ±1, $V = 4\rho(1-\rho)$ (1 if the bias is fixed), the
+With V the variance of the class coded as ±1, $V = 4\rho(1-\rho)$ (1 if the bias is fixed), the
 continuous-time limit is
 
     m = m_0 e^{-\tau/\tau_m}
@@ -12,14 +12,14 @@ continuous-time limit is
     \tau_v = \Delta(\alpha-1)/2
     \tau_M = \Delta(\alpha-1)(\Delta+V)/(2V)        1/\tau_M = 1/\tau_v - 2/\tau_m
 
-so $q = m^2 + v$ is a sum of two exponentials. At a given ridge a step is a linear map of $(m, v)$
-with coefficients that do not depend on the state; its fixed ratio v/m² is the misalignment below
-which no number of steps leads.
+so $q = m^2 + v$ is a sum of two exponentials. At a given ridge a step is a linear map of $(m^2, v)$
+with coefficients that do not depend on the state; the ratio v/m² tends to its fixed point, so more
+steps cannot make the misalignment smaller than that.
 
 A step is linear in its labels, so annealing with a trained bias only multiplies the model: by
 $\gamma_t$ in step t, by $e^{\kappa\tau^2/2}$ in continuous time ($\kappa = a/\lambda_U^2$).
-Direction and error are those of the run without annealing. A fixed bias does not take part in that:
-v is multiplied alike, and
+Direction and error are those of the run without annealing. A fixed bias is not multiplied; then v
+is multiplied as before, and
 
     dm/d\tau = (\kappa\tau - 1/\tau_m) m + \kappa\tau\,u        u = (2\rho-1) B_0/(1+\Delta)
 
@@ -53,8 +53,12 @@ LARGEST = 1e300
 
 
 class StepMap(NamedTuple):
-    r"""One step at ridge $\lambda$ without annealing: $m = g m'$, $v = a m'^2 + b v'$, the slack
-    $g^2 - b$ without cancellation; `amplified` is what a squared residual of the labels adds to v.
+    r"""One step at ridge $\lambda$ without annealing: $m = g m'$, $v = a m'^2 + b v'$.
+
+    Attributes:
+        keep, noise, spread: g, a and b.
+        slack: $g^2 - b$, computed without cancellation.
+        amplified: increase of v per unit of squared residual of the labels.
     """
 
     keep: float
@@ -86,7 +90,7 @@ class SquaredClosedForm:
     sharpens: float
 
     def __call__(self, tau: float | Array) -> Points:
-        """The continuous-time limit at a time, or at several (`eq: continuous squared M`)."""
+        """Return the continuous-time limit at one time or several (`eq: continuous squared M`)."""
         last = math.sqrt(2 * LARGEST_LOG / self.sharpens) if self.sharpens else LARGEST
         times = times_of(tau, last)
         grown = 0.5 * self.sharpens * times**2
@@ -99,21 +103,22 @@ class SquaredClosedForm:
 
     @property
     def _bias_is_a_source(self) -> bool:
-        """Whether sharpened labels pull at the weights because the bias cannot follow them."""
+        """Whether the equation of m has a term in the bias, which is fixed, from annealing."""
         return self.recipe.fix_bias and self.sharpens > 0 and self.start.bias != 0
 
     @property
     def _pull(self) -> float:
-        r"""$u = (2\rho-1) B_0/(1+\Delta)$."""
+        r"""The term $u = (2\rho-1) B_0/(1+\Delta)$ of the fixed bias in the equation of m."""
         _, rho, delta = (float(column[0]) for column in self.problem.unlabeled)
         return (2 * rho - 1) * self.start.bias / (1 + delta)
 
     def _driven(self, times: Array) -> Array:
-        r"""$m = m_0 e^{\phi(\tau)} + u \int_0^\tau \kappa s\,e^{\phi(\tau) - \phi(s)} ds$ with
-        $\phi(s) = \kappa s^2/2 - s/\tau_m$.
+        r"""Return $m = m_0 e^{\phi(\tau)} + u \int_0^\tau \kappa s\,e^{\phi(\tau) - \phi(s)} ds$
+        with $\phi(s) = \kappa s^2/2 - s/\tau_m$.
 
-        By parts it is $e^{\phi} - 1 + \tau_m^{-1}\int_0^\tau e^{\phi(\tau) - \phi(s)} ds$, and this
-        integral is a difference of scaled error functions, which do not overflow.
+        Integrated by parts, the integral is $e^{\phi} - 1 + \tau_m^{-1}\int_0^\tau e^{\phi(\tau) -
+        \phi(s)} ds$, and the last one is a difference of scaled error functions, which do not
+        overflow.
         """
         width, centre = math.sqrt(2 / self.sharpens), 1 / (self.sharpens * self.tau_m)
         phi = (times / width) ** 2 - times / self.tau_m
@@ -124,7 +129,7 @@ class SquaredClosedForm:
 
     @cached_property
     def discrete(self) -> Points:
-        r"""The run itself, exact at its ridge: arrays over t = 0..T at $\tau_t = \sum_{i\le
+        r"""The exact discrete run at its ridge: arrays over t = 0..T at $\tau_t = \sum_{i\le
         t}\lambda_U^{(i)}$.
         """
         ridges, _, sharpness = self.recipe.at_steps(self.problem.steps)
@@ -145,8 +150,9 @@ class SquaredClosedForm:
         return self._points(times, kept, np.log(ratio), grown)
 
     def _driven_steps(self, ridges: Array, sharpness: Array) -> tuple[Array, Array]:
-        r"""m and $\ln v$ of every step: $m = g x$ with $x = \gamma m' + (\gamma-1) u$, and v gets
-        the residuals of the labels of a constant bias besides its own.
+        r"""Return m and $\ln v$ of every step with a fixed bias and annealing: $m = g x$ with $x =
+        \gamma m' + (\gamma-1) u$; to v the squared residuals of the labels from the constant bias
+        are added.
         """
         _, rho, delta = (float(column[0]) for column in self.problem.unlabeled)
         constant = (1 - (2 * rho - 1) ** 2 / (1 + delta)) * self.start.bias**2
@@ -161,7 +167,7 @@ class SquaredClosedForm:
 
     def _points(self, times: Array, log_kept: Array, log_ratio: Array, grown: Array) -> Points:
         r"""Return points from $\ln(m/m_0)$ and $\ln(v/m^2)$ without annealing, and the logarithm of
-        what annealing multiplied the model by: m and v may underflow, their ratio does not.
+        the factor from annealing. (m and v may underflow, their ratio does not.)
         """
         log_squared_cosine = -np.logaddexp(0.0, log_ratio)
         log_norm = math.log(abs(self.start.m)) + log_kept - 0.5 * log_squared_cosine + grown
@@ -207,8 +213,8 @@ class SquaredClosedForm:
         r"""Return the limit of $1 - M$ for $t \to \infty$ at a ridge (default: that of the last
         step).
 
-        For small $\lambda$ the ratio v/m² goes to $\lambda/(2V(\alpha-1)^2)$. It is 1, no alignment
-        at all, where v shrinks slower than m².
+        For small $\lambda$ the limit of v/m² is $\lambda/(2V(\alpha-1)^2)$. The limit of $1 - M$ is
+        1 (no alignment) if v shrinks more slowly than m².
         """
         if ridge is None:
             ridge = float(self.recipe.at_steps(self.problem.steps).lambda_u[-1])
@@ -219,11 +225,11 @@ class SquaredClosedForm:
 
 
 def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
-    r"""Return the curves of Prediction `pred: squared loss` and the exact recursion of the same
-    run.
+    r"""Return the closed forms of Prediction `pred: squared loss`, and the exact recursion of the
+    same run.
 
-    Batches must be the same in all steps (`continuum` integrates the others); they may differ from
-    the labelled set, and without annealing the ridge may depend on the step.
+    Batches must be the same in all steps (for others use `continuum`); they may differ from the
+    labelled set. Without annealing the ridge may depend on the step.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(0.5, 2.0, rho=0.4, delta=0.75**2, steps=100, loss="squared")

@@ -1,1 +1,1 @@
-"""From conjugates to the law of the weights: by modes (a sphere is one mode) or by matrices."""
+"""From conjugates to the law of the weights: by modes (a sphere has one mode) or by matrices."""

@@ -1,5 +1,5 @@
-r"""The linear half of a step for covariances without common directions: the sums of `modes` as
-traces of matrices.
+r"""The map from conjugates to the law of the weights and the logit fields, for covariances without
+common eigenvectors: traces of matrices take the place of the sums over modes in `modes`.
 
 The law of the weights is a mean vector b and a covariance V. With $A_r = \Sigma_r G$ and $\beta -
 a\beta' = D\beta' + \dots$,
@@ -10,7 +10,7 @@ a\beta' = D\beta' + \dots$,
     \partial D/\partial\ln\hat Q_r = \hat Q_r A_r^T (\gamma_0 - a - D)
     \partial d/\partial\ln\hat Q_r = \hat Q_r A_r^T ((\gamma_0 - a) b' - d)
 
-and every field and derivative is a trace of products of these, taken entry by entry.
+and every field and derivative is a trace of products of these.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from .modes import FIRST, HAT_M, Weights
 
 
 class MatrixSpace:
-    """The sets of samples of a problem in the coordinates of the features; methods as of
-    `space.Spectrum`, with a covariance for the variances of `Weights`.
+    """The clusters of a problem in the coordinates of the features.
+
+    Methods as of `space.Spectrum`; `Weights.variance` is a covariance matrix here.
     """
 
     basis = group = None
@@ -47,17 +48,19 @@ class MatrixSpace:
         return tuple(full) if len(full) == self.groups else (full[0],) * self.groups
 
     def no_weights(self) -> Weights:
-        """Return the weights before step 0."""
+        """Return the law of weights that are zero, as before step 0."""
         return Weights(np.zeros(self.features), np.zeros((self.features, self.features)))
 
     def projections(self, weights: Weights, clusters: Clusters) -> Array:
-        r"""m and $q_k$ of the logits of these samples."""
+        r"""Return m and the $q_k$ of the logits of samples of these clusters."""
         b, v = weights
         squares = [float(b @ s @ b + (s * v).sum()) for s in self._sets[clusters]]
         return np.array([float(clusters.mean @ b), *squares])
 
     def observed(self, means: Array, spreads: Array, clusters: Clusters) -> tuple[Array, ...]:
-        """Return what a set of samples sees of the weights of many steps."""
+        """Return the projections of the weights of many steps on clusters; see
+        `Spectrum.observed`.
+        """
         mean, separation = clusters.mean, clusters.separation
         m, matrices = means @ mean, self._sets[clusters]
         plain = means - (m / clusters.length**2)[:, None] * mean
@@ -75,11 +78,13 @@ class MatrixSpace:
         return np.asarray(weights.mean)
 
     def along(self, spreads: Array, direction: Array) -> Array:
-        """Variances along a direction of the features, of one covariance of weights or several."""
+        """Return the variance of the weights along a direction in feature space, for one covariance
+        of the weights or several.
+        """
         return np.asarray(spreads @ direction @ direction)
 
     def trace(self, spreads: Array) -> Array:
-        """Traces of one matrix, or several."""
+        """Return the trace of one matrix, or of several."""
         return np.asarray(np.trace(spreads, axis1=-2, axis2=-1))
 
     def step(self, old: Weights, clusters: Clusters) -> MatrixStep:
@@ -93,7 +98,7 @@ class MatrixSpace:
 
 
 class MatrixStep:
-    """The linear half of one step, by traces."""
+    """The map from conjugates to weights and fields of one step, by traces of matrices."""
 
     def __init__(self, mean: Array, matrices: tuple[Array, ...], old: Weights):
         self.mean, self.matrices, self.old = mean, matrices, old
@@ -103,7 +108,7 @@ class MatrixStep:
 
     @cached_property
     def _seen(self) -> list[tuple[Array, Array, float]]:
-        r"""$V'\Sigma_k$, $\Sigma_k b'$ and $q'_k$."""
+        r"""For every group, $V'\Sigma_k$, $\Sigma_k b'$ and $q'_k$."""
         b, v = self.old
         rows = [(v @ s, s @ b) for s in self.matrices]
         return [(vs, sb, float(b @ sb + np.trace(vs))) for vs, sb in rows]
@@ -140,7 +145,9 @@ class MatrixStep:
         scales: tuple[float, float, float],
         out: Array,
     ) -> None:
-        """Fill the rows of m and psi, and the part of mean and old weights in the squared noise."""
+        """Fill the rows of m and psi in `out`, and add the contribution of the means and the old
+        weights to the squared noise.
+        """
         (inverse, a), (ridge, gamma, anchor) = products, scales
         k, (b, v) = self.groups, self.old
         t0, q0 = FIRST, FIRST + self.groups
@@ -187,7 +194,9 @@ class MatrixStep:
             noise[places] += [2 * (sr @ move) for move in moves]
 
     def chain(self, x: Array, ridge: float, gamma: float) -> tuple[Array, Array]:
-        r"""Return the factor of the old weights, $G\sum_k \hat R_k\Sigma_k$, and G."""
+        r"""Return the factor of the old weights in the new ones, $G\sum_k \hat R_k\Sigma_k$, and
+        the response G.
+        """
         hat_t, log_q, _ = x[FIRST:].reshape(3, self.groups)
         hat_q = np.exp(log_q)
         inverse = self.inverse(hat_q, ridge)
@@ -196,7 +205,7 @@ class MatrixStep:
         return inverse @ sum((gamma * q - t) * s for q, t, s in parts), inverse
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
-        r"""Return the new weights, and ($\beta\cdot\beta'$, tr G / N)."""
+        r"""Return the law of the new weights, and an array ($\beta\cdot\beta'$, tr G / N)."""
         turn, inverse = self.chain(x, ridge, gamma)
         hat_chi = np.exp(x[FIRST + 2 * self.groups :])
         b, v = self.old
@@ -221,6 +230,6 @@ class MatrixStep:
 
 
 def _squares(matrix: Array, means: Array, spreads: Array) -> Array:
-    r"""$b^T\Sigma b + \mathrm{tr}(\Sigma V)$ of many laws."""
+    r"""Return $b^T\Sigma b + \mathrm{tr}(\Sigma V)$ for many laws of the weights."""
     squares: Array = ((means @ matrix) * means).sum(axis=1) + (spreads * matrix).sum(axis=(1, 2))
     return squares

@@ -1,16 +1,16 @@
-r"""Which problems are their own mirror images: then balanced classes have a bias of zero.
+r"""Mirror symmetry of the classes: which problems have a bias that is exactly zero.
 
-A problem with balanced classes, whose losses and labels treat the classes alike, does not change
-under $s \to -s$ and with it every logit and the bias. Its bias is then zero, and so is every
-derivative of what the mirror leaves alone in what it turns around. Averages give neither as an
-exact zero: the rounding that is left is removed, for weights that shrink magnify it from step to
-step.
+A problem with balanced classes, whose losses and labels treat the classes alike, is invariant when
+the signs of s, of all logits and of the bias are reversed. Its bias is then zero, and so is every
+derivative of an even quantity (unchanged by the mirror) in an odd one (which changes its sign).
+Computed averages give these zeros only up to rounding errors, which shrinking weights would magnify
+from step to step; so they are set to exact zeros.
 
 The mirror $(x, s) \to (-x, -s)$ keeps the mean $\mu$ and exchanges the covariances of the two
-classes. Weights see the same problem if an orthogonal map brings it back: one that keeps $\mu$ and
-exchanges the covariances, of all sets of samples at once. The law of the weights is then unchanged
-by that map, step by step, and a bias of zero remains zero. With one covariance, or two equal ones,
-the identity is such a map. With diagonal ones, it can exchange modes.
+classes. The problem is symmetric if an orthogonal map undoes this: a map that keeps $\mu$ and
+exchanges the covariances, of all clusters at once. The law of the weights is then invariant under
+that map in every step, and a bias of zero remains zero. With one covariance, or two equal ones, the
+identity is such a map. With diagonal ones, it can be a permutation of modes.
 """
 
 from __future__ import annotations
@@ -29,15 +29,13 @@ from ...recipe import Recipe
 from .space import Spectrum
 
 ROUNDING = 1e-14
-"""By this much, relative to the largest, means of modes of several features may differ: each is the
-root of a sum.
+"""Allowed difference of the means of two modes, relative to the largest: the mean of a mode with
+several features is a rounded root of a sum of squares.
 """
 
 
 def own_mirrors(sets: Sequence[Clusters]) -> NDArray[np.bool_]:
-    """Return whether the sets of samples of all steps up to t are their own mirror images, for
-    every t.
-    """
+    """Return, for every t, whether the clusters of all steps up to t are mirror symmetric."""
     found = np.zeros(len(sets), dtype=bool)
     distinct: list[Clusters] = []
     for t, clusters in enumerate(sets):
@@ -68,7 +66,7 @@ def _own_mirror(sets: list[Clusters]) -> bool:
 
 
 def _alike(clusters: Clusters) -> bool:
-    """Return whether the two classes have one covariance."""
+    """Return whether the two classes have the same covariance."""
     first, *other = (
         matrix if matrix.ndim == 2 else np.diag(np.broadcast_to(matrix, clusters.features))
         for matrix in clusters.covariances
@@ -77,8 +75,8 @@ def _alike(clusters: Clusters) -> bool:
 
 
 def _without_sign(means: Array) -> Array:
-    """Return the means of the modes (columns) in all sets, each mode with the sign that makes its
-    first nonzero mean positive.
+    """Return means of modes (columns) in all clusters (rows), with the sign of each column chosen
+    so that its first nonzero entry is positive.
     """
     first = means[np.argmax(means != 0.0, axis=0), np.arange(means.shape[1])]
     return means * np.where(first < 0.0, -1.0, 1.0)
@@ -90,7 +88,7 @@ def _in_order(columns: Array) -> Array:
 
 
 def treats_classes_alike(problem: Problem, recipe: Recipe) -> bool:
-    """Return whether losses and labels are the same in the mirror."""
+    """Return whether losses and labels are invariant under the mirror."""
     negative, positive = problem.wrong_labels
     if negative != positive:
         return False

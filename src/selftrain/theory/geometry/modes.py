@@ -1,12 +1,13 @@
-r"""The linear half of a step where covariances are diagonal: from the conjugates to the fields of
-the logits.
+r"""The map from conjugates to the law of the weights and the logit fields, for covariances that are
+diagonal in common coordinates (*modes*).
 
 The new weights are $\beta = G(\hat m\mu + \sum_k \hat R_k\Sigma_k\beta' + \zeta)$ with $G =
-(\lambda + \sum_k\hat Q_k\Sigma_k)^{-1}$ and $\zeta \sim N(0, \sum_k\hat\chi_k\Sigma_k/N)$. Mode i
-carries the mean $b_i$ and the variance $V_i$ of its weight. The unknowns are $\hat m$, $B -
-\gamma_0 B'$, $T_k = \gamma_0\hat Q_k - \hat R_k$, $\ln\hat Q_k$, $\ln\hat\chi_k$; with an anchor a
-($\gamma_0$, or 0 where little of the old weights is left) every mode forms the *change* $\beta -
-a\beta'$ first:
+(\lambda + \sum_k\hat Q_k\Sigma_k)^{-1}$ and $\zeta \sim N(0, \sum_k\hat\chi_k\Sigma_k/N)$. The
+weight of mode i has the mean $b_i$ and the variance $V_i$; group k of samples has the variance
+$s_{ki}$ in it. The unknowns of a step are $\hat m$, $B - \gamma_0 B'$, $T_k = \gamma_0\hat Q_k -
+\hat R_k$, $\ln\hat Q_k$, $\ln\hat\chi_k$. To avoid cancellation, every mode computes the *change*
+$\beta - a\beta'$ from a multiple of the old weights, with the *anchor* $a = \gamma_0$, or 0 if
+little of the old weights is left:
 
     S_i = \sum_k \hat Q_k s_{ki}        \tau_i = \sum_k T_k s_{ki}        g_i = 1/(\lambda + S_i)
     \delta_i = g_i(\gamma_0 S_i - \tau_i) - a
@@ -17,9 +18,9 @@ a\beta'$ first:
     noise_k^2 = \sum_i s_{ki}[(d_i - (\psi_k - a) b'_i)^2 + (\delta_i - (\psi_k - a))^2 V'_i]
                 + \sum_r \hat\chi_r \sum_i s_{ki} s_{ri} g_i^2/N
 
-($\psi_k = R_k/q'_k$; a mode of several features counts once for each wherever $V_i$ enters, in
-$c_k$ and in the last sum). All sums run over non-negative terms where a small number is wanted, so
-none is a difference of large ones.
+Here $\psi_k = R_k/q'_k$. A mode that stands for several features counts once for each of them in
+$c_k$, in the last sum, and wherever $V_i$ enters. Quantities that may be small are sums of
+non-negative terms, never differences of large numbers.
 """
 
 from __future__ import annotations
@@ -30,12 +31,18 @@ from typing import Any, NamedTuple
 from ...runtime.kernels import kernel
 
 HAT_M, BIAS, FIRST = 0, 1, 2
-"""Positions of the unknowns; from `FIRST` on T, ln Q and ln chi of each group."""
+"""Positions of the unknowns; from `FIRST` on: T of each group, ln Q of each, ln chi of each."""
 
 
 class Noise(NamedTuple):
-    r"""A set of samples in the coordinates of the modes: $\mu_i$, $s_{ki}$, features per mode, N;
-    room for four numbers per mode. Means and variances may be those of several sets, stacked.
+    r"""Clusters in the coordinates of the modes.
+
+    Attributes:
+        mean: $\mu_i$; with a leading axis if several clusters are stacked.
+        variances: $s_{ki}$, likewise.
+        copies: number of features that each mode stands for.
+        features: N.
+        room: buffer for four numbers per mode.
     """
 
     mean: Any
@@ -54,9 +61,7 @@ class Weights(NamedTuple):
 
 @kernel(allocates=False)
 def projections(weights: Weights, noise: Noise, out: Any) -> None:
-    r"""$m = \mu\cdot b$, then $q_k = \sum s_{ki}(b_i^2 + V_i)$ of every group, for a set of
-    samples.
-    """
+    r"""Fill `out` with $m = \mu\cdot b$ and, for every group, $q_k = \sum s_{ki}(b_i^2 + V_i)$."""
     groups = noise.variances.shape[0]
     for k in range(1 + groups):
         out[k] = 0.0
@@ -72,11 +77,11 @@ def projections(weights: Weights, noise: Noise, out: Any) -> None:
 def mode_sums(
     x: Any, ridge: float, gamma: float, anchor: float, noise: Noise, old: Weights, out: Any
 ) -> None:
-    r"""Fields and their derivatives in the unknowns; row 0: m - a m', then $\psi_k - a$, noise_k,
-    $c_k$.
+    r"""Fill `out` with the fields and their derivatives in the unknowns.
 
-    Column 0 of `out` holds the values, column 1 + j the derivatives in unknown j. Loops over the
-    modes are innermost and sums may be taken in any order, so that several modes go at a time.
+    Row 0 is m - a m'; then come the rows of $\psi_k - a$, noise_k and $c_k$ of all groups. Column 0
+    has the values, column 1 + j the derivatives in unknown j. Loops over the modes are innermost
+    and sums may be reordered, so that the compiler can vectorise them.
     """
     groups, size = noise.variances.shape
     t0, q0, x0 = 1 + FIRST, 1 + FIRST + groups, 1 + FIRST + 2 * groups
@@ -92,7 +97,7 @@ def mode_sums(
         for i in range(size):
             s = noise.variances[k, i]
             gain[i] += stiff * s
-            # gamma S - tau, without forming the difference to a / g when a is gamma
+            # adds (gamma - a) S - tau; with a = gamma there is no difference of large terms
             delta[i] += (left_over * stiff - pull) * s
             fresh[i] += chi * s
     for i in range(size):
@@ -137,8 +142,8 @@ def mode_sums(
                 v, g = copies * old.variance[i], gain[i]
                 sg = noise.variances[r, i] * g
                 sq = sg * stiff
-                by_q = (left_over - delta[i]) * sq  # of delta
-                move = by_q * b - g * hat_m * mu * sq  # of change
+                by_q = (left_over - delta[i]) * sq  # derivative of delta in ln Q
+                move = by_q * b - g * hat_m * mu * sq  # derivative of the change
                 left, rest = change[i] - psi * b, (delta[i] - psi) * v
                 m_by_t -= mu * sg * b
                 m_by_q += mu * move
@@ -159,7 +164,9 @@ def mode_sums(
 def advance(
     x: Any, ridge: float, gamma: float, noise: Noise, old: Weights, new: Weights, out: Any
 ) -> None:
-    r"""Compute the new law of the weights; `out`: $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$."""
+    r"""Fill `new` with the law of the new weights, `out` with $\beta\cdot\beta'$ and
+    $\mathrm{tr}\,G/N$.
+    """
     groups, size = noise.variances.shape
     total, push, fresh = noise.room[0], noise.room[1], noise.room[2]
     out[0] = out[1] = 0.0

@@ -1,1 +1,1 @@
-"""Derivatives of a run in everything it was given, by the adjoint method."""
+"""Derivatives of the results of a run in all its parameters, by the adjoint method."""

@@ -1,21 +1,24 @@
-r"""The equations of a step in reverse: from its unknowns to fields, labels and batch.
+r"""The adjoint of the equations of a step: from derivatives of a result L in the unknowns to those
+in fields, labels and batch.
 
 At a solved step the equations $F(x; \theta) = 0$ of `step.equations` define the unknowns. With
 $\bar x$ the derivatives of L in them, $\lambda = -F_x^{-T}\bar x$ and $dL/d\theta = \lambda\cdot
 F_\theta$. F depends on $\theta$ through averages of X = f, s f, $g_1$ f, $f^2$, k over the samples
-of a group, and each of them moves in four ways:
+of a group, and each of them changes in four ways:
 
-- the new logit h moves with the fields: averages with k, as in the Jacobian;
-- the label moves with $\tilde h$ and the sharpness, a given one with the proportion of wrong
-  labels: the averages `y`, `fy`, `ky`;
-- the weights of the classes move with the proportion $\rho$: $\partial E[X]/\partial\rho =
+- the new logit h changes with the fields: averages with k, as in the Jacobian;
+- a pseudo-label changes with $\tilde h$ and the sharpness, a given label with the proportion of
+  wrong labels: the averages `y`, `fy`, `ky`;
+- the weights of the classes change with the proportion $\rho$: $\partial E[X]/\partial\rho =
   E[X|s{=}1] - E[X|s{=}{-}1]$, from E[X] and E[s X];
-- where the integrand jumps, at a limit or at the sign of a hard label, the jump moves: with $g_e$
-  its place, $\varphi(g_e)\,(\bar X_- - \bar X_+)\,\partial g_e/\partial\theta$ (`edges`).
+- where the integrand jumps, at a threshold or at the sign of a hard label, the jump is displaced:
+  with $g_e$ its position, $\varphi(g_e)\,(\bar X_- - \bar X_+)\,\partial g_e/\partial\theta$
+  (`edges`).
 
-In the mirror of a balanced problem B, B' and $\rho - 1/2$ change sign and groups change places.
-What does not change sign is moved by nothing that does. Averages have these zeros only up to
-rounding, which steps that shrink the weights magnify: even and odd parts are pulled back apart.
+Under the mirror of a balanced problem (`geometry.mirror`) B, B' and $\rho - 1/2$ change sign and
+the groups are exchanged. Derivatives of even quantities in odd ones are zero. Averages give these
+zeros only up to rounding errors, which steps that shrink the weights magnify; so even and odd parts
+are propagated separately.
 """
 
 from __future__ import annotations
@@ -41,18 +44,18 @@ from .pulls import (
 )  # fmt: skip
 
 ODD_ROUNDING = 1e-12
-"""Where groups change places in the mirror, sums over them differ by rounding: an odd part smaller
-than this, relative to the even one, is none.
+"""An odd part smaller than this, relative to the even one, is rounding error and set to zero: the
+mirror exchanges groups, which changes the order of sums.
 """
 
 REFINEMENTS = 3
-"""Solutions of a system: the first, and two for what it left over."""
+"""Number of solutions of a linear system: the first, and two iterative refinements."""
 
 
 @kernel(allocates=False)
 def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed) -> None:
-    """Turn the derivatives in the unknowns, `out.x`, into derivatives in what the step was given;
-    add them to `pulls`, and set the condition of the step.
+    """Convert the derivatives in the unknowns, `out.x`, to derivatives in the inputs of the step;
+    add these to `pulls`, and set the condition number of the step.
     """
     groups, bars, part, rows = step.roots.shape[0], out.x, out.part, out.rows
     size, unit, right, adjoint, work = bars.shape[0], rows[0], rows[1], rows[2], rows[3:]
@@ -69,7 +72,7 @@ def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed)
             if k == 1 and _is_rounding(right, bars, unit, groups):
                 break
         condition = solve_transposed(step.system, unit, right, adjoint, work)
-        if not condition <= pulls[CONDITION]:  # NaN counts
+        if not condition <= pulls[CONDITION]:  # also if it is NaN
             pulls[CONDITION] = condition
         if at.mirrored:
             _one_parity(adjoint, sign, HAT_M, BIAS, FIRST, groups)
@@ -82,8 +85,8 @@ def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed)
 
 @kernel(allocates=False, internal=True)
 def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, groups: int) -> None:
-    """Project on the part that the mirror multiplies by `sign`. The mirror keeps the entry `even`,
-    negates the entry `odd`, and from `first` on exchanges the entries of the groups.
+    """Project `values` on the part that the mirror multiplies by `sign`, in place. The mirror keeps
+    the entry `even`, negates the entry `odd`, and from `first` on exchanges the entries of groups.
     """
     values[odd if sign > 0.0 else even] = 0.0
     for i in range(first, values.shape[0], groups):
@@ -95,7 +98,7 @@ def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, group
 
 @kernel(allocates=False, internal=True)
 def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
-    """Return whether the odd part of `bars` is zero, or what rounding has left."""
+    """Return whether the odd part of `bars` is zero up to rounding."""
     largest = whole = 0.0
     for j in range(bars.shape[0]):
         largest = max(largest, abs(odd[j]) * unit[j])
@@ -105,7 +108,7 @@ def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
 
 @kernel(allocates=False, internal=True)
 def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
-    """Project the pulls of a step as `_one_parity` does."""
+    """Project the derivatives `pulls` of a step as `_one_parity` does."""
     _one_parity(pulls, sign, FIELD_M, OLD_BIAS, BY_GROUP, groups)
     if sign > 0.0:
         pulls[POSITIVE] = 0.0
@@ -116,7 +119,7 @@ def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
 @kernel(allocates=False)
 def unit_of_unknowns(step: SolvedStep, at: StepNumbers, out: Any) -> None:
     """Fill `out` with the scale of each unknown: for the bias that of the logits, for conjugates
-    the values that would make the weights, for logarithms 1.
+    the values that would generate the whole weights, for logarithms 1.
     """
     x, fields, roots = step.x, step.fields, step.roots
     groups = roots.shape[0]
@@ -137,7 +140,7 @@ def unit_of_unknowns(step: SolvedStep, at: StepNumbers, out: Any) -> None:
 
 @kernel(allocates=False)
 def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -> None:
-    r"""Add $\lambda\cdot F_\theta$ for every $\theta$ of `pulls`; `adjoint` is $\lambda$."""
+    r"""Add $\lambda\cdot F_\theta$ to `pulls`, for every $\theta$; `adjoint` is $\lambda$."""
     fields, roots, moments = step.fields, step.roots, step.moments
     edges, sharp, rho = step.edges, step.sharp, at.positive
     groups = roots.shape[0]
@@ -172,13 +175,13 @@ def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -
             pulls[OLD_BIAS] += at.gamma * by_lift + at.gain * by_label
             pulls[BY_GROUP + 3 * groups + k] += by_tilt * psi + at.gain * by_label_g
             pulls[BY_GROUP + 3 * groups + k] += by_t * e.gf / (root * root)
-            if at.soft:  # the label has the logit gamma h~
+            if at.soft:  # the logit of the label is gamma h~
                 by_gamma = at.m * by_label_m + at.bias * by_label + root * by_label_g
             else:
                 by_gamma = w_f * sharp[k, 0] + w_s * sharp[k, 1] + w_g * sharp[k, 2]
                 by_gamma += w_ff * sharp[k, 3] + w_k * sharp[k, 4]
             pulls[SHARPNESS] += by_gamma
-            for j in range(edges.shape[1]):  # entry by entry: a row of an array is slow to make
+            for j in range(edges.shape[1]):  # by entries: numba is slow to make views of rows
                 s, g = edges[k, j, E_CLASS], edges[k, j, E_PLACE]
                 moved = (w_f + w_s * s + w_g * g) * edges[k, j, E_F]
                 moved += w_ff * edges[k, j, E_FF] + w_k * edges[k, j, E_K]
@@ -199,13 +202,14 @@ def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -
 
 @kernel(allocates=False, internal=True)
 def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) -> float:
-    r"""Solve $F_x^T\lambda = -$`right`; the condition, NaN if there is no solution: the largest
-    relative change of an unknown when every entry of the Jacobian (`system` without its first
-    column) changes by one part. `room` has 2n + 3 rows for intermediate results.
+    r"""Solve $F_x^T\lambda = -$`right`, write $\lambda$ to `out` and return the condition number,
+    NaN if there is no solution.
 
-    Near a collapse rows and columns differ by many orders. They are brought to one size first, the
-    columns by the scales of the unknowns (`unit`), and what the solution leaves over is solved for
-    again: without that, rounding takes three digits of derivatives there.
+    The condition number is the largest relative change of an unknown per relative change of the
+    entries of the Jacobian (`system` without its first column). Near a collapse rows and columns
+    differ by many orders of magnitude. They are scaled first, the columns by the scales of the
+    unknowns (`unit`), and the solution is refined by solving for its residual; otherwise three
+    digits would be lost to rounding. `room` is a buffer of 2n + 3 rows.
     """
     size = right.shape[0]
     matrix, inverse, rows, left = room[:size], room[size : 2 * size], room[-3], room[-2]
@@ -245,8 +249,8 @@ def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) ->
 
 @kernel(allocates=False, internal=True)
 def _invert(matrix: Any, order: Any) -> bool:
-    """Invert a small matrix in place by Gauss-Jordan elimination with partial pivoting; `order` has
-    room for the rows that changed places.
+    """Invert a small matrix in place by Gauss-Jordan elimination with partial pivoting; return
+    whether it is not singular. `order` is a buffer for the permutation of the rows.
     """
     size = matrix.shape[0]
     for k in range(size):

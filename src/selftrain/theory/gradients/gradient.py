@@ -1,10 +1,10 @@
-r"""`gradient`: the derivative of any result of a run in everything the run was given, at once.
+r"""`gradient`: the derivatives of a result of a run in all its parameters.
 
-Every step defines its unknowns z by equations $F(z; \theta) = 0$, where $\theta$ holds the old
-state, the batch and the recipe of the step. With L a function of the states and $g = \partial
-L/\partial z$, the implicit-function theorem gives $dL/d\theta = -F_\theta^T F_z^{-T} g$; the part
-of $\theta$ that is the old state passes it on to the step before. One sweep from the last step to
-the first collects the derivatives in all hyperparameters of all steps.
+Every step defines its unknowns z by equations $F(z; \theta) = 0$, where $\theta$ are the old state,
+the batch and the recipe of the step. With L a function of the states and $g = \partial L/\partial
+z$, the implicit-function theorem gives $dL/d\theta = -F_\theta^T F_z^{-T} g$. The derivative in the
+old state is propagated to the step before, so one pass from the last step to the first gives the
+derivatives in all hyperparameters of all steps.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from .reverse_pass import reverse_pass
 __all__ = ["Gradient", "gradient"]
 
 ILL_CONDITIONED = 1e11
-"""Beyond this a step magnifies the rounding of its averages so much that nothing is left of a
-derivative.
+"""Largest condition number of a step; beyond it rounding errors of the averages dominate the
+derivatives.
 """
 
 FADED = 1e-180
-"""Below this q, its powers underflow."""
+"""Smallest q; the powers of a smaller one underflow."""
 
 SCALE_FREE = ("error", "cosine", "one_minus_cosine")
-"""What has a derivative however small the weights are."""
+"""Quantities that have a derivative however small the weights are."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gradient(Mapping[str, "float | Array"]):
-    r"""Derivatives of one number of a run, by the name of what moves it.
+    r"""Derivatives of one result of a run, by the name of the parameter.
 
-    `gradient["lambda_u"]` is an array over steps 1..T, whether or not the recipe has one value for
-    all of them: its entry t is what `solve` would answer to a change of that entry alone. So are
-    `threshold`, `sharpness`, `alpha_u`, `rho_u`, `delta_u`; `lambda_l`, `annealing`, `alpha_l`,
-    `rho`, `delta`, `label_noise` are numbers (`annealing` an array if the recipe has one value per
-    step). While a problem leaves `rho_u` to follow `rho`, the derivative in `rho` moves the batches
-    too, and so for `delta`.
+    `gradient["lambda_u"]` is an array over steps 1..T, even if the recipe has one value for all
+    steps: entry t is the derivative in the value of step t alone. The same holds for `threshold`,
+    `sharpness`, `alpha_u`, `rho_u`, `delta_u`. For `lambda_l`, `annealing`, `alpha_l`, `rho`,
+    `delta`, `label_noise` it is a number (for `annealing` an array if the recipe has one value per
+    step). If the problem does not set `rho_u`, the derivative in `rho` includes its effect on the
+    batches; likewise for `delta`.
 
     Attributes:
-        of: what was differentiated.
-        at: the step of it (None for a function of the whole run).
+        of: name of the result that was differentiated.
+        at: its step (None for a function of the whole run).
         value: its value.
-        condition: of each step, how much it magnifies errors of its averages.
+        condition: condition number of each step: how much it magnifies errors of its averages.
     """
 
     of: str
@@ -88,7 +88,7 @@ class Gradient(Mapping[str, "float | Array"]):
         return self._entries.get(name, default)
 
     def total(self, name: str) -> float:
-        """Return the derivative when all steps move together: the sum of `gradient[name]`."""
+        """Return the derivative in a common change of all steps: the sum of `gradient[name]`."""
         return float(np.sum(self[name]))
 
     __eq__ = object.__eq__
@@ -106,19 +106,19 @@ def gradient(
     at: int = -1,
     progress: ProgressOption = None,
 ) -> Gradient:
-    r"""Derivatives of a result of a run in every entry of its recipe and its problem.
+    r"""Return the derivatives of a result of a run in every entry of its recipe and its problem.
 
     Arguments:
-        trajectory: what `solve` returned.
+        trajectory: a result of `solve` for two classes, in which every sample is used once.
         of: a recorded quantity ("error", "cosine", "m", ...), or a function of the trajectory that
             returns a number; such a function is differentiated by central differences in the states
             of the run.
-        at: the step at which the quantity is taken; counts from the end if negative.
+        at: the step of the quantity; counts from the end if negative.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
-    The threshold's derivative at $\Gamma = 0$ is the one from above. There is no derivative where
-    labels have collapsed, none in the sharpness of hard labels, and none through an ill-conditioned
-    step: these raise.
+    The derivative in the threshold at $\Gamma = 0$ is the one from above. `NoGradient` is raised
+    for the derivative of a step whose labels have collapsed, in the sharpness of hard labels, and
+    through an ill-conditioned step.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
@@ -190,7 +190,9 @@ def _check(slopes: Array, condition: Array) -> None:
 def _entries(
     run: Trajectory, slopes: Array, wanted: Results
 ) -> tuple[dict[str, float | Array], dict[str, str]]:
-    """Return the derivatives by the names of problem and recipe, and why some do not exist."""
+    """Return the derivatives by the names of the fields of problem and recipe, and the reasons why
+    others do not exist.
+    """
     problem, recipe = run.problem, run.recipe
     steps, last = problem.steps, len(slopes) - 1
     groups, part = run.space.groups, slice(last + 1)

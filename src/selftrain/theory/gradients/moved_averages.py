@@ -1,9 +1,9 @@
 r"""The averages of a solved step and their derivatives, for every loss.
 
-Where the integrand jumps, at the limits of a selection and where labels jump, it has an edge, at
-the previous noise $g_e = (\tilde h_e - s m' - B')/\sqrt{q'_k}$ of a group. The row of an edge holds
-the fall of the averages of f, $f^2$ and k across it, averaged over the new noise, and how the logit
-$\tilde h_e$ moves with the limit and the sharpness.
+An *edge* is a point at which the integrand jumps: at the thresholds of the selection, and where
+labels jump. In a group it is at the previous noise $g_e = (\tilde h_e - s m' - B')/\sqrt{q'_k}$.
+The row of an edge has the decreases of f, $f^2$ and k across it, averaged over the new noise, and
+the derivatives of the logit $\tilde h_e$ in the threshold and in the sharpness.
 """
 
 from __future__ import annotations
@@ -34,55 +34,57 @@ from ..step.equations import stiffness_of
 from ..tolerances import REFINED
 
 LABELS = Extra(loss=False)
-"""What derivatives need besides the averages of the equations."""
+"""Request for the averages that derivatives need besides those of the equations."""
 
 E_CLASS, E_PLACE, E_WEIGHT, E_F, E_FF, E_K, E_LIMIT, E_SHARPNESS = range(8)
-r"""An edge: class s, place $g_e$, weight, fall of the averages of f, f^2 and k across it, and the
-derivatives of the logit at which it sits.
+r"""Columns of an edge: class s, position $g_e$, weight, decreases of the averages of f, f^2 and k
+across it, derivatives of its logit in the limit on $|\tilde h|$ and in the sharpness.
 """
 
 SMALL_STEP = 1e-4
-r"""Below this $\lambda/(\lambda + \hat Q)$ a step changes the weights by less than the solver's
-tolerance can resolve.
+r"""Below this $\lambda/(\lambda + \hat Q)$ the change of the weights is so small that unknowns of
+the solver's tolerance are too inaccurate for derivatives.
 """
 
 LARGE_LOGITS = 5.0
-"""Beyond this scale of the old logits the averages of k' are small differences and need a finer
-rule.
+"""Beyond this scale of the old logits the averages of k' are small differences of large terms and
+need a finer rule.
 """
 
 STRONG_PROX = 1e3
-"""Beyond this strength c the prox bends sharply, and k' lives in its bends: averages of f are right
-long before those of k' are. They take twice the refinement.
+"""Beyond this strength c the proximal map bends sharply, and k' is concentrated at the bends: its
+averages need a finer rule than those of f, with twice the refinement.
 """
 
 
 class AllWrong(NamedTuple):
-    """Averages of given labels if all of them are wrong: room for them, and these proportions."""
+    """Buffer for averages over given labels that are all wrong, and proportions of 1 for them."""
 
     moments: Any
     shares: Any
 
 
 def all_wrong_for(groups: int) -> AllWrong:
-    """Return room for the averages of a step."""
+    """Return the buffers for a step with this many groups."""
     return AllWrong(blank(groups), np.ones(2))
 
 
 def edges_for(groups: int) -> Array:
-    """Return room for the edges of a step with soft or hard labels: two limits, two classes."""
+    """Return a buffer for the edges of a step with soft or hard labels: two limits, two classes."""
     return np.zeros((groups, 4, 8))
 
 
 @kernel(allocates=False)
 def is_small(x: Any, ridge: float, softness: Any) -> bool:
-    """Return whether a step changes the weights so little that its unknowns need more digits."""
+    """Return whether a step changes the weights so little that its unknowns must be refined."""
     return ridge < SMALL_STEP * (ridge + stiffness_of(x, softness))
 
 
 @kernel(allocates=False)
 def rule_of(exponent: float, small: bool, first: bool, roots: Any, fields: Any) -> float:
-    """Return the exponent of the rule for derivatives."""
+    """Return the exponent of the rule for derivatives: `exponent`, or a larger one for steps that
+    are small, the first, have large old logits (`roots`) or a strong proximal map (`fields`).
+    """
     groups = roots.shape[0]
     large = small or first
     for k in range(groups):
@@ -96,11 +98,11 @@ def rule_of(exponent: float, small: bool, first: bool, roots: Any, fields: Any) 
 def fill_edges(
     at: At, labels: Labelling, batch: Batch, exponent: float, room: Room, found: Any, edges: Any
 ) -> bool:
-    """Fill the edges of every group, for labels that are soft or hard; False if a rule is too long.
-    `found` has room for the averages at one edge.
+    """Fill the edges of every group, for labels that are soft or hard; return False if a rule would
+    need too many nodes. `found` is a buffer for the averages at one edge.
 
-    Without a limit and with soft labels the two sides meet without a jump, and what is left is the
-    derivative in a limit that opens a gap there.
+    Without a threshold and with soft labels there is no jump; the edges at logit 0 then give the
+    derivative in the threshold, which opens a gap there.
     """
     groups, nodes, moments = labels.roots.shape[0], room.nodes, room.moments
     together = batch.limit == 0.0 and not math.isinf(batch.sharpness)
@@ -110,7 +112,7 @@ def fill_edges(
         root, logits = labels.roots[k], logits_of(at, labels, batch.sharpness, k)
         for place in range(2):
             side = 1.0 - 2.0 * place
-            # both classes in one rule: the average of one is (E[X] + s E[s X])/2
+            # One rule for both classes: the average of class s is (E[X] + s E[s X])/2.
             for i in range(2):
                 s = 1.0 - 2.0 * i
                 nodes[0, i] = s
@@ -139,12 +141,12 @@ def fill_edges(
 def fill_wrong(
     at: At, labels: Labelling, batch: Batch, exponent: float, room: Room, wrong: AllWrong
 ) -> bool:
-    r"""Fill in how the averages over given labels move with the proportion of wrong ones, in the
-    places of the derivatives in a pseudo-label; False if a rule is too long.
+    r"""Fill the fields `y`, `sy`, `fy`, `ky` of the records, which have the derivatives in a
+    pseudo-label, with those of averages over given labels in the proportion $\eta$ of wrong ones;
+    return False if a rule would need too many nodes.
 
-    Averages are linear in that proportion $\eta$, so $(1 - \eta)\,\partial E[X]/\partial\eta$ is
-    E[X] with all labels wrong, less E[X] itself. The factor is the same everywhere and is left to
-    the caller.
+    Averages are linear in $\eta$, so $(1 - \eta)\,\partial E[X]/\partial\eta$ is E[X] with all
+    labels wrong minus E[X]. The caller divides by the common factor $1 - \eta$.
     """
     for k in range(room.moments.shape[0]):
         wrong.moments[k] = room.moments[k]
@@ -154,14 +156,14 @@ def fill_wrong(
     for k in range(room.moments.shape[0]):
         other, e = room.moments[k], wrong.moments[k]
         e.y, e.sy, e.gy, e.ky = other.f - e.f, other.sf - e.sf, 0.0, other.k - e.k
-        e.fy = 0.5 * (other.ff - e.ff)  # f times the move of f
+        e.fy = 0.5 * (other.ff - e.ff)  # f times the change of f
         room.moments[k] = wrong.moments[k]
     return True
 
 
 @kernel(allocates=False, internal=True)
 def _squared(logits: Logits, nodes: Any, logit: float, side: float, e: Any) -> None:
-    """Add the averages of the squared loss over two nodes at one previous logit."""
+    """Add the averages of the squared loss at one previous logit, over one node of each class."""
     gain = 1.0 / (1.0 + logits.strength)
     if math.isinf(logits.sharpness):
         off = logits.base * logit - side
@@ -184,7 +186,9 @@ def moves_of(
 ) -> tuple[Any, Array, Array, float, bool] | None:
     """Return the averages of a step at its solution and their derivatives: `moments`, `sharp` and
     `edges` of a `SolvedStep`, `gain` and `soft` of its `StepNumbers`; None if they are not finite.
-    Labels of other losses and labelers are differentiated by differences.
+
+    Labels of losses and labelers without compiled averages are differentiated by finite
+    differences.
     """
     batch, n = averages.batch, len(averages.labels.roots)
     moments, sharp, edges = blank(n), np.zeros((n, 5)), edges_for(n)
@@ -219,5 +223,5 @@ def moves_of(
         moments[k].share = batch.groups[0, k] * share
         sharp[k] = integrals[SHARP]
         rows.append(group.edges(new, exponent, share))
-    # a label jumps at the same logits in all groups: as many edges for each
+    # A label jumps at the same logits in all groups, so that all have the same number of edges.
     return moments, sharp, np.array(rows), 1.0, False

@@ -1,10 +1,9 @@
-r"""What the reverse pass carries through a step: derivatives of a number L in what the step made
-and in what it was given.
+r"""The arrays of the reverse pass: derivatives of a number L in the outputs and the inputs of a
+step (called *pulls*).
 
-A step is two halves, and each is reversed by itself. The linear half (`reversed_geometry`)
-makes the new law of the weights and the fields of the logits from the
-unknowns, the old law and the ridge. The equations (`adjoint`) tie the unknowns to the fields, the
-labelling model and the batch.
+A step has two halves, each with its own adjoint. The linear half (`reversed_geometry`) computes the
+new law of the weights and the fields of the logits from the unknowns, the old law and the ridge.
+The equations (`adjoint`) determine the unknowns from the fields, the labelling model and the batch.
 """
 
 from __future__ import annotations
@@ -17,20 +16,21 @@ from ...arrays import Array
 from ..geometry.modes import FIRST
 
 OLD_M, OLD_BIAS, LIMIT, SHARPNESS, POSITIVE, RIDGE, SCALE, CONDITION, FIELD_M = range(9)
-r"""Entries of the pulls, the derivatives of L in what a step is given: $m'$, $B'$, the limit on
-$|\tilde h|$, the sharpness (of given labels the proportion of wrong ones, less a factor:
-`moved_averages.fill_wrong`), the proportion of positives of a single group, the ridge, the
-logarithm of the scale of all covariances of the samples; the condition of the step; the field m.
+r"""Positions in the pulls, the derivatives of L in the inputs of a step: $m'$, $B'$, the limit on
+$|\tilde h|$, the sharpness (for given labels the proportion of wrong ones, up to a factor:
+`moved_averages.fill_wrong`), the proportion of the positive class in a single group, the ridge, the
+logarithm of a common factor of all covariances. Then the condition number of the step, and the
+derivative in the field m.
 """
 
 BY_GROUP = 9
-r"""From here on $\psi_k$, noise_k, $c_k$, $\sqrt{q'_k}$ and $\ln a_k$ of every group ($a_k = \alpha
-p_k P_k$, the samples per feature that are selected).
+r"""First position of the derivatives in $\psi_k$, noise_k, $c_k$, $\sqrt{q'_k}$ and $\ln a_k$ of
+every group ($a_k = \alpha p_k P_k$, the selected samples per feature).
 """
 
 
 def pulls_for(groups: int, steps: int) -> Array:
-    """Return zero pulls of every step."""
+    """Return pulls of zero, one row per step."""
     return np.zeros((steps, BY_GROUP + 5 * groups))
 
 
@@ -39,12 +39,12 @@ class SolvedStep(NamedTuple):
 
     Attributes:
         x: its unknowns.
-        fields: the fields there, with their derivatives in the unknowns.
+        fields: the fields at x, with their derivatives in the unknowns.
         roots: $\sqrt{q'_k}$ of every group.
         moments: a record of averages for every group.
         sharp: derivatives of E[f], E[s f], E[g f], E[f^2], E[k] in the sharpness, a row for every
-            group, where they do not follow from the gain.
-        edges: of every group (`moved_averages`).
+            group; zero if they follow from `StepNumbers.gain`.
+        edges: edges of every group (`moved_averages`).
         system: residuals and Jacobian of the equations.
     """
 
@@ -58,19 +58,20 @@ class SolvedStep(NamedTuple):
 
 
 class StepNumbers(NamedTuple):
-    r"""The numbers of a solved step, apart from its arrays: numba counts references to every array
-    of a record that it makes, which takes longer than most steps.
+    r"""The numbers of a solved step. (They are separate from its arrays, because numba counts
+    references to every array of a record it creates, which takes longer than most steps.)
 
     Attributes:
-        ridge, limit: of the step; the limit is what $|\tilde h|$ is compared with.
-        gamma, anchor: $\gamma_0$ and the multiple of the old weights that fields are measured from.
-        m, bias: of the labelling model.
+        ridge: ridge of the step.
+        limit: samples with $|\tilde h|$ up to this are rejected.
+        gamma, anchor: $\gamma_0$ and the anchor a of `geometry.modes`.
+        m, bias: m and B of the labelling model.
         gain: $\partial y/\partial\tilde h$ of the logit y of the label.
         soft: whether $y = \gamma\tilde h$, so that the gain gives derivatives in $\gamma$ too.
-        given: whether the labels are.
-        fixed_bias: whether the bias is.
-        mirrored: whether the step is its own mirror image.
-        positive: proportion of positives, where all samples are one group.
+        given: whether the labels are given.
+        fixed_bias: whether the bias is fixed.
+        mirrored: whether the step is mirror symmetric (`geometry.mirror`).
+        positive: proportion of the positive class, if all samples are one group.
     """
 
     ridge: float
@@ -88,16 +89,14 @@ class StepNumbers(NamedTuple):
 
 
 class Reversed(NamedTuple):
-    r"""What the linear half of a step is reversed with: derivatives of L in what it made, and in
-    what it was given.
+    r"""Derivatives of L in the outputs and the inputs of the linear half of a step.
 
     Attributes:
         new_mean, new_variance: in the new law of the weights.
         ends: in $\beta\cdot\beta'$ and $\mathrm{tr}\,G/N$.
         x: in the unknowns.
         mean, variance: in the old law of the weights.
-        room, rows, part: for intermediate results: to allocate them takes as long as to solve a
-            system.
+        room, rows, part: buffers, because allocating them would take as long as solving a system.
     """
 
     new_mean: Any
@@ -112,7 +111,7 @@ class Reversed(NamedTuple):
 
 
 def reversed_for(law: Any, groups: int) -> Reversed:
-    """Return zeros in the coordinates of a law of the weights."""
+    """Return derivatives of zero, with the shapes of a law of the weights."""
     size, (mean, variance) = FIRST + 3 * groups, law
     return Reversed(
         np.zeros_like(mean), np.zeros_like(variance), np.zeros(2), np.zeros(size),
@@ -124,8 +123,8 @@ def reversed_for(law: Any, groups: int) -> Reversed:
 class Carried(NamedTuple):
     """Derivatives of L in the models between steps: law of the weights and bias.
 
-    One row passes from step to step; or there is a row for every step, which is then pulled back by
-    itself.
+    With one row, derivatives are propagated from step to step; with one row per step, each is
+    propagated through its own step only.
     """
 
     mean: Any
@@ -134,6 +133,6 @@ class Carried(NamedTuple):
 
 
 def carried_for(law: Any, rows: int = 1) -> Carried:
-    """Return zeros in the coordinates of a law of the weights."""
+    """Return derivatives of zero, with the shapes of a law of the weights."""
     mean, variance = (np.zeros((rows, *part.shape)) for part in law)
     return Carried(mean, variance, np.zeros(rows))

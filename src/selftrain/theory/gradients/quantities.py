@@ -1,10 +1,10 @@
-r"""The derivatives of a number L of a run in its results, and in problem and recipe where L names
-them itself.
+r"""The direct derivatives of a number L in the results of a run, and in those fields of problem and
+recipe on which L depends explicitly.
 
-For the generalisation error, for what is made of the columns of a step and for the selection these
-are formulas. For everything else (training loss, a user's function) they are central differences,
-taken only where L changes at all: a block of entries that can be shaken without effect has
-derivative zero, and a search by halves finds it.
+For the generalisation error, for functions of the order parameters of a step and for the selection
+there are formulas. For everything else (training loss, a user's function) central differences are
+used, only in the entries that L depends on: if a random change of a block of entries does not
+change L, its derivatives are zero, and blocks are bisected to find the others.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ FIELDS = {
     "problem": ("alpha_l", "alpha_u", "rho", "rho_u", "delta", "delta_u", "label_noise"),
     "recipe": ("lambda_l", "lambda_u", "threshold", "sharpness", "annealing"),
 }
-"""What a run was given, as far as it is differentiated."""
+"""Fields of problem and recipe in which derivatives are computed."""
 
 DIFFERENCE = 1e-5
 """Relative size of a step of the central differences."""
 
 AT_ZERO = 10.0
-"""The scale of a threshold, annealing, ... of 0: a one-sided difference over 1e-4 rises above the
-rounding of its ends.
+"""Scale of a parameter (threshold, annealing, ...) that is 0: its one-sided difference has a step
+of 1e-4, large enough against rounding errors.
 """
 
 QUIET = 1e-12
-"""A relative change this small is the error of the averages, which use another rule at 0 than
-beside it.
+"""A relative change of L up to this is an error of the averages, whose rule for a parameter of 0
+differs from that beside it.
 """
 
 SELECTIONS = ("fraction_selected", "pseudo_label_accuracy", "selected_label_accuracy")
@@ -52,8 +52,8 @@ Direct = dict[str, Any]
 
 
 class Results(NamedTuple):
-    """L, its derivatives in the results of the run, and those in fields of problem and recipe that
-    it depends on besides.
+    """The value of L, its derivatives in the results of the run, and its direct ones in fields of
+    problem and recipe.
     """
 
     value: float
@@ -82,8 +82,8 @@ def results(run: Trajectory, of: str | Callable[[Trajectory], float], at: int | 
 
 
 def _error(run: Trajectory, at: int, column: Array) -> Direct:
-    r"""Return the derivatives of $\rho H((m+B)/\sqrt{q_+}) + (1-\rho) H((m-B)/\sqrt{q_-})$, also in
-    the test mixture.
+    r"""Fill `column` with the derivatives of $\rho H((m+B)/\sqrt{q_+}) + (1-\rho)
+    H((m-B)/\sqrt{q_-})$ in the state; return those in the test mixture.
     """
     m, bias = float(run.scaled("m")[at]), float(run.scaled("bias")[at])
     rho, variances, by_rho = run.problem.test_mixture.rho, run.scaled("logit_variances")[at], 0.0
@@ -99,7 +99,9 @@ def _error(run: Trajectory, at: int, column: Array) -> Direct:
 
 
 def _in_test(run: Trajectory, name: str, slope: float) -> Direct:
-    """Return a derivative in rho or delta of the test mixture, by the name of what sets it."""
+    """Return a derivative in rho or delta of the test mixture, by the name of the field that sets
+    it: `name` or `name`_u; empty if `test` does.
+    """
     problem = run.problem
     if isinstance(problem.test, tuple):
         return {}
@@ -111,8 +113,7 @@ def _in_test(run: Trajectory, name: str, slope: float) -> Direct:
 def _by_noise(run: Trajectory, wanted: Wanted) -> float:
     r"""Return the direct derivative in the $\Delta$ of the test samples, at fixed weights.
 
-    The variances of the logits, and the squared norm of the weights off the best direction (in the
-    metric of the noise), are proportional to $\Delta$.
+    The variances of the logits and `off_best` are proportional to $\Delta$.
     """
     if run.problem.clusters is not None:
         return 0.0
@@ -128,7 +129,9 @@ def _q(run: Trajectory, at: int, column: Array) -> None:
 
 
 def _cosine(run: Trajectory, at: int, column: Array, sign: float = 1.0) -> None:
-    """Fill in the derivatives of the cosine; q^(3/2) would underflow where q does not."""
+    """Fill `column` with the derivatives of the cosine times `sign`, without q^(3/2), which may
+    underflow.
+    """
     best = run.problem.test_clusters.separation
     m, off = float(run.scaled("m")[at]) / best, float(run.scaled("off_best")[at])
     q = m * m + off
@@ -150,12 +153,13 @@ _OF_COLUMNS: dict[str, Callable[[Trajectory, int, Array], None]] = {
     "one_minus_cosine": lambda run, at, column: _cosine(run, at, column, -1.0),
     "bias_to_norm": _bias_to_norm,
 }
-"""Derivatives of what is made of the columns of one step."""
+"""Functions that fill in the derivatives of quantities that depend on the state of one step."""
 
 
 def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> Direct:
-    r"""Return the derivatives of the fraction of the batch selected on the right and on the wrong
-    side of the plane: $\sum_s p_s H((\pm\text{limit} \mp (m' + sB'))/\sqrt{q'_s})$.
+    r"""Return the derivatives of quantities of the selection, which follow from the proportions of
+    the batch that are selected and classified correctly, or incorrectly: $\sum_s p_s
+    H((\pm\text{limit} \mp (m' + sB'))/\sqrt{q'_s})$.
     """
     (m, *squares), groups = run.on_batch[at - 1], run.space.groups
     bias, rho = float(run.scaled("bias")[at - 1]), float(run.problem.unlabeled.rho[at - 1])
@@ -184,8 +188,8 @@ def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> Direct:
 
 
 def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) -> Results:
-    """Return the derivatives of any function by differences in every array of the run and every
-    number it was given.
+    """Return the derivatives of any function of a run by finite differences in every array of the
+    run and every number of its problem and recipe.
     """
     run = _spelled_out(run)
     value = _as_number(function(run))
@@ -230,7 +234,7 @@ def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) ->
 
 
 def _scales(run: Trajectory, name: str, now: Array) -> Array:
-    """Return the natural size of each entry of an array of the run, for finite differences."""
+    """Return the scale of each entry of an array of the run, for finite differences."""
     norm, size = np.sqrt(run.q), np.abs(now)
     if name == "m":
         return np.asarray(norm * run.problem.test_clusters.length)
@@ -248,7 +252,7 @@ def _scales(run: Trajectory, name: str, now: Array) -> Array:
 
 
 def _spelled_out(run: Trajectory) -> Trajectory:
-    """Return the run with every per-step entry of problem and recipe written out."""
+    """Return the run with every schedule of problem and recipe as a tuple over the steps."""
     problem, recipe = run.problem, run.recipe
     steps, batches = problem.steps, problem.unlabeled
     if steps == 0:
@@ -266,8 +270,10 @@ def _spelled_out(run: Trajectory) -> Trajectory:
 def _differences(
     function: Callable[[Array], float], at: Array, scale: Array, value: float
 ) -> Array:
-    """Return the gradient of a function of an array. A zero with a one-sided domain (a threshold,
-    an annealing of 0) takes a difference from above.
+    """Return the gradient of a function at the array `at`, where it has the value `value`.
+
+    Entries that are zero get a difference from above, because the domain may end there (threshold,
+    annealing).
     """
     slope = np.zeros(at.size)
     shake = np.random.default_rng(0).uniform(0.5, 1.0, at.size)
@@ -305,7 +311,7 @@ def _moved(at: Array, index: int, by: float) -> Array:
 
 
 def _as_number(value: Any) -> float:
-    """Return what a function of a run returned; raise if it is not one finite number."""
+    """Return the result of a user's function as a float; raise if it is not one finite number."""
     accepted = "must be a function that returns one finite number"
     try:
         result = np.asarray(value, dtype=float)

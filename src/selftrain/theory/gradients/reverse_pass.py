@@ -1,13 +1,13 @@
 r"""The reverse pass over a run: from the last step to the first.
 
-Carried along are the derivatives of L in the law of the weights and in the bias. At every step
-those in its own results (`seeds`) are added. The linear half of the step turns them into
-derivatives in the unknowns, its equations turn these into derivatives in fields, labels and batch,
-and from all of them the linear half gives those in the old law, for the step before.
+The pass propagates the derivatives of L in the law of the weights and in the bias. At every step,
+the derivatives in its own results (`seeds`) are added. The adjoint of the linear half of the step
+gives the derivatives in the unknowns, the adjoint of the equations those in fields, labels and
+batch, and from all of them follow those in the old law, for the step before.
 
-The losses and covariances that `step.march` solves take a compiled pass (`_pull_run`); others go
-step by step. Its kernels make no arrays: numba then counts no references to those they are given,
-which would take a quarter of the time.
+For the losses and covariances that `step.march` solves there is a compiled pass (`_pull_run`). Its
+kernels create no arrays: numba then counts no references to their arguments, which would take a
+quarter of the time.
 """
 
 from __future__ import annotations
@@ -62,18 +62,19 @@ if TYPE_CHECKING:
 TOO_LONG = "its averages need more nodes than there is room for"
 
 PIECE = 200_000
-"""Modes times steps that are differentiated before progress is reported."""
+"""Number of modes times steps between two reports of progress."""
 
 
 def reverse_pass(
     run: Trajectory, wanted: Wanted, last: int, bar: Progress, carried: Carried | None = None
 ) -> Array:
-    """Return the derivatives of L in what steps 0..`last` are given, a row of `pulls` for each.
+    """Return the derivatives of L in the inputs of steps 0..`last`, a row of `pulls` for each.
 
     Arguments:
-        wanted: the derivatives in the results of the run.
-        bar: hears of the progress.
-        carried: where the derivatives in the models between steps are put; one row by default.
+        wanted: the derivatives of L in the results of the run.
+        last: the last step.
+        bar: gets reports of progress.
+        carried: filled with the derivatives in the models between steps; one row by default.
     """
     inputs, slopes = StepInputs(run.problem, run.recipe), wanted.pulls[: last + 1].copy()
     numbers, by_scale = in_unknowns(run, inputs, wanted, last)
@@ -113,7 +114,7 @@ def reverse_pass(
 
 
 class Seeds(NamedTuple):
-    r"""What L adds to the derivatives that are carried, a row for every step.
+    r"""The direct derivatives of L, added at every step; one row per step.
 
     Attributes:
         numbers: in the unknowns, then in $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$ and the bias.
@@ -129,7 +130,7 @@ def _pull_step(
     equations: StepEquations, solution: tuple[SolvedStep, StepNumbers], linear: Reversed,
     seeds: Seeds, carried: Carried, pulls: Array,
 ) -> None:  # fmt: skip
-    """Make one step of the pass, for any loss and any covariances, in the units of the step."""
+    """Propagate derivatives through one step, for any loss and covariances, in its units."""
     (step, at), numbers = solution, seeds.numbers[0]
     linear.new_mean[:] = carried.mean[0] + seeds.means[0]
     linear.new_variance[:] = carried.variance[0] + seeds.spreads[0]
@@ -146,9 +147,9 @@ def _pull_step(
 def solution_of(
     equations: StepEquations, unknowns: Array, exponent: float, mirrored: bool
 ) -> tuple[SolvedStep, StepNumbers]:
-    """Return a step at its solution, on the rule that derivatives need.
+    """Return a step at its solution, evaluated on the rule that derivatives need.
 
-    Where a step changes the weights by little, its unknowns are made more exact first.
+    If a step changes the weights by little, its unknowns are refined first.
     """
     x, labels, ridge, first = unknowns.copy(), equations.labels, equations.ridge, equations.t == 0
     softness, gamma, batch = equations.softness, labels.gamma, equations.averages.batch
@@ -179,7 +180,7 @@ def solution_of(
 def pull_linear(
     equations: StepEquations, step: SolvedStep, at: StepNumbers, pulls: Array, out: Reversed
 ) -> None:
-    """Fill `out` by the linear half of a step in reverse, in its coordinates."""
+    """Fill `out` by the adjoint of the linear half of a step, in its coordinates."""
     linear = equations.algebra
     if isinstance(linear, SpectralStep):
         pull_modes(step, at, linear.noise, linear.old, pulls, out)
@@ -188,9 +189,15 @@ def pull_linear(
 
 
 class SolvedSteps(NamedTuple):
-    """A run: samples, schedule, exponent of its rules, whether the bias is fixed. Of every step its
-    unknowns, then the bias and by what the model before it is multiplied to be in its units; the
-    laws of the weights.
+    """A solved run, as compiled code takes it.
+
+    Attributes:
+        samples, plan: clusters and inputs of the steps (`step.march`).
+        exponent: exponent of the quadrature rules.
+        fixed: whether the bias is fixed.
+        numbers: the unknowns of every step, the bias, and the factor that converts the model before
+            the step to its units.
+        means, spreads: the laws of the weights.
     """
 
     samples: Noise
@@ -203,7 +210,7 @@ class SolvedSteps(NamedTuple):
 
 
 def _solved_steps(run: Trajectory, inputs: StepInputs, samples: Noise) -> SolvedSteps:
-    """Return the steps of a run in the form that compiled code takes."""
+    """Return the steps of a run for compiled code."""
     numbers = np.column_stack([run.unknowns, run.scaled("bias"), run.unit_changes])
     exponent = exponent_of(run.stats.tolerance)
     return SolvedSteps(
@@ -213,9 +220,9 @@ def _solved_steps(run: Trajectory, inputs: StepInputs, samples: Noise) -> Solved
 
 
 class Rooms(NamedTuple):
-    """Arrays that a step of the pass writes to: averages and equations (`work`), the step itself,
-    the old weights, what a batch sees of them, the two halves in reverse, averages at an edge and
-    of wrong labels.
+    """Buffers of the compiled pass: for averages and equations (`work`), the solved step, the old
+    weights and their projections on a batch (`seen`), the derivatives of the linear half, averages
+    at an edge and of wrong labels.
     """
 
     work: Work
@@ -228,7 +235,7 @@ class Rooms(NamedTuple):
 
 
 def _rooms_for(inputs: StepInputs) -> Rooms:
-    """Return the arrays of a pass."""
+    """Return the buffers of a pass."""
     work, groups, old = inputs.work, inputs.space.groups, inputs.space.no_weights()
     linear, seen = reversed_for(old, groups), np.empty((3, 1 + groups))
     step = SolvedStep(
@@ -243,8 +250,8 @@ def _pull_run(
     steps: tuple[int, int], run: SolvedSteps, seeds: Seeds, rooms: Rooms, carried: Carried,
     slopes: Any,
 ) -> int:  # fmt: skip
-    """Run the pass backwards over `steps`, from the first down to just above the second; return the
-    step whose averages have no rule, or -1.
+    """Run the pass from step `steps[0]` down to `steps[1]` + 1; return the step whose averages
+    would need too many nodes, or -1.
     """
     samples, plan, step, old, linear = run.samples, run.plan, rooms.step, rooms.old, rooms.linear
     groups, size = samples.variances.shape[1], samples.mean.shape[1]
@@ -295,8 +302,10 @@ def _pull_run(
 def _at_solution(
     ridge: float, exponent: float, setting: StepSetting, mirrored: bool, rooms: Rooms
 ) -> float:
-    """Fill fields, averages, edges and equations of a solved step, and return the anchor, NaN if it
-    has no rule. Where a step changes the weights by little, its unknowns are made more exact first.
+    """Fill fields, averages, edges and equations of a solved step; return the anchor, NaN if the
+    averages would need too many nodes.
+
+    If a step changes the weights by little, its unknowns are refined first.
     """
     labels, batch, x, edges = setting.labels, setting.batch, rooms.step.x, rooms.step.edges
     room, fields, system = rooms.work.room, rooms.work.fields, rooms.work.system

@@ -1,26 +1,27 @@
-r"""The linear half of a step in reverse: by modes where covariances are diagonal, else by matrices.
+r"""The adjoint of the linear half of a step: by modes if covariances are diagonal in common
+coordinates, else by matrices.
 
-With the notation of `geometry.modes`, $\kappa_i = \delta_i + a$ the part of its old weight that
-mode i keeps and $N_i = g_i^2\sum_k\hat\chi_k s_{ki}/N$ its new noise,
+With the notation of `geometry.modes`, $\kappa_i = \delta_i + a$ the factor of the old weight in the
+new one of mode i, and $N_i = g_i^2\sum_k\hat\chi_k s_{ki}/N$ the variance of its new noise,
 
     b_i = g_i \hat m \mu_i + \kappa_i b'_i          V_i = \kappa_i^2 V'_i + N_i
     m = \sum_i \mu_i b_i                            c_k = \sum_i s_{ki} g_i/N
     \psi_k = \sum_i s_{ki}(b'_i b_i + \kappa_i V'_i)/q'_k
     noise_k^2 = \sum_i s_{ki}[(b_i - \psi_k b'_i)^2 + (\kappa_i - \psi_k)^2 V'_i + N_i]
 
-The noise is least at $\psi_k$, so it does not move with $\psi_k$: its derivative in $b_i$ is
-$2 s_{ki}(b_i - \psi_k b'_i)$, and so on. Differences like $\kappa_i - \psi_k$ are formed from the
-*changes* $\delta_i$ and $\psi_k - a$, which do not cancel. A common factor of all covariances acts
-as if it multiplied the conjugates; what is left are the fields' own units.
+The noise is minimal in $\psi_k$, so its derivative in $\psi_k$ is zero, that in $b_i$ is
+$2 s_{ki}(b_i - \psi_k b'_i)$, and so on. Differences like $\kappa_i - \psi_k$ are computed from the
+*changes* $\delta_i$ and $\psi_k - a$, to avoid cancellation. A common factor of all covariances has
+the effect of multiplying the conjugates; besides, it changes the units of the fields.
 
-Covariances without common directions have matrices in place of numbers. With $K = D + a$ the map
+Covariances without common eigenvectors have matrices in place of numbers. With $K = D + a$ the map
 from the old weights to the new ones (`geometry.matrices`), $Z = \sum_k\hat\chi_k\Sigma_k/N$ and
 derivatives of L written with a bar,
 
     \beta = \hat m G \mu + K \beta' + \dots         V = K V' K^T + G Z G
     \bar K = 2 \bar V K V' + \bar b b'^T + \dots    \bar S = G \bar K (\gamma_0 - K^T) - G \bar G G
 
-where $\bar G$ leaves out what G does in K.
+where $\bar G$ does not include the dependence of K on G.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ from .pulls import (
 def pull_modes(
     step: SolvedStep, at: StepNumbers, noise: Noise, old: Weights, pulls: Any, out: Reversed
 ) -> None:
-    """Fill `out` with the derivatives in unknowns and old law, and `pulls` with those in ridge and
-    scale, from those in the new law and the other `pulls`.
+    """Fill `out` with the derivatives in the unknowns and the old law, and `pulls` with those in
+    the ridge and the scale, given those in the new law and the other entries of `pulls`.
     """
     x, fields, gamma, anchor = step.x, step.fields, at.gamma, at.anchor
     overlap, response = out.ends[0], out.ends[1]
@@ -113,7 +114,7 @@ def pull_modes(
             )
             old_variance += s * copies * (off * (turn[k] + wide[k] * off) + seen[k])
         by_fresh = g * g / noise.features * (out.new_variance[i] + copies * fresh_pull)
-        # in g, without what it does in keep = g (gamma S - tau)
+        # Derivative in g, without the dependence of keep = g (gamma S - tau) on it.
         by_gain = 2.0 * by_fresh * fresh / g + copies * (push + response / noise.features)
         by_gain += by_mean * hat_m * mu
         by_total = g * (by_keep + by_mean * b) * (gamma - anchor - delta) - by_gain * g * g
@@ -133,7 +134,10 @@ def pull_modes(
 @kernel(allocates=False)
 def scale_of(x: Any, fields: Any, roots: Any, pulls: Any, by_unknowns: Any) -> float:
     """Return the derivative in the logarithm of a common factor of all covariances, from those in
-    the unknowns: a factor multiplies conjugates where the weights are concerned, and the logits.
+    the unknowns.
+
+    For the weights, the factor has the effect of multiplying the conjugates; it also scales the
+    logits.
     """
     groups = (x.shape[0] - FIRST) // 3
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
@@ -149,7 +153,7 @@ def scale_of(x: Any, fields: Any, roots: Any, pulls: Any, by_unknowns: Any) -> f
 def pull_matrices(
     step: SolvedStep, at: StepNumbers, linear: MatrixStep, pulls: Array, out: Reversed
 ) -> None:
-    """Fill `out`, and ridge and scale of `pulls`, as `pull_modes` does."""
+    """Fill `out`, and the ridge and the scale in `pulls`, as `pull_modes` does, with matrices."""
     x, fields, (ridge, limit, gamma, anchor, *_) = step.x, step.fields, at
     overlap, response = out.ends
     k, n, (b, v) = linear.groups, linear.features, linear.old

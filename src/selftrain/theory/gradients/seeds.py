@@ -1,9 +1,9 @@
-r"""From the derivatives of L in the results of a run to those in laws of the weights and unknowns,
-where the reverse pass begins.
+r"""The input of the reverse pass: derivatives of L in the results of a run, converted to those in
+laws of the weights and unknowns.
 
 The results of a step are the columns of a trajectory: m, v and the variances of the logits on the
 test samples, the bias, the susceptibility $\mathrm{tr}\,G/N$, the overlap $\beta\cdot\beta'$ and
-sums of the conjugates. All are explicit in what the reverse pass carries.
+sums of the conjugates. All are explicit functions of the quantities in the reverse pass.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 
 
 def nothing_wanted(run: Trajectory) -> Wanted:
-    """Return zeros, to be filled."""
+    """Return derivatives of zero for all results of a run, to be filled."""
     steps, groups = run.problem.steps + 1, run.space.groups
     law = run.space.no_weights()
     return Wanted(
@@ -58,9 +58,9 @@ def nothing_wanted(run: Trajectory) -> Wanted:
 def in_unknowns(
     run: Trajectory, inputs: StepInputs, wanted: Wanted, last: int
 ) -> tuple[Array, Array]:
-    r"""Return what L adds to the derivatives of steps 0..`last`: in the unknowns, then in
-    $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$ and the bias; and the derivatives in the scale of the
-    noise that sums of conjugates have by themselves.
+    r"""Return the direct derivatives of L at steps 0..`last` in the unknowns, then in
+    $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$ and the bias; and, as a second array, those in the scale
+    of the noise, on which the conjugates of a trajectory depend directly.
     """
     part, groups = slice(last + 1), inputs.space.groups
     column, scales = wanted.columns[part], inputs.scales[part]
@@ -82,8 +82,8 @@ def in_unknowns(
 def in_laws(
     column: Array, space: Spectrum | MatrixSpace, clusters: Clusters, means: Array
 ) -> tuple[Array, Array]:
-    """Return the derivatives in the laws of the weights of some steps, whose means are the rows of
-    `means`, from those in the columns of these steps.
+    """Return the derivatives in the laws of the weights of some steps, given those in the columns
+    of these steps (rows of `column`) and the means of the weights.
     """
     if isinstance(space, Spectrum):
         return _in_modes(column, space, clusters, means)
@@ -93,7 +93,7 @@ def in_laws(
 def _in_modes(
     column: Array, space: Spectrum, clusters: Clusters, means: Array
 ) -> tuple[Array, Array]:
-    """Return the derivatives in laws given mode by mode."""
+    """Return the derivatives in the mean and the variance of every mode, for each step."""
     mu, variances, copies, *_ = space.noise(clusters)
     average, best = space.best_direction(clusters)
     m, by_off = (means @ mu)[:, None], column[:, V, None]

@@ -8,9 +8,10 @@ and $h = u + c\,\partial_2 l$, $c = \chi\Delta$; so
 $$P(u \le U \mid y, \xi_1) = \Phi\!\left(\frac{U + c\,\partial_2 l(\hat y(\tilde h), U)
 - E[h \mid y, \xi_1]}{\sqrt{\Delta (q - R^2/q')}}\right),$$
 
-with $\partial_2 l = 0$ for samples that the threshold rejects, and the law needs one integral over
-$\xi_1$, no sampling. That integral has a layer at the root of the numerator as thin as the change
-of the weights, and jumps at thresholds and hard labels: it is split there.
+with $\partial_2 l = 0$ for samples that the threshold rejects. So the law needs one integral over
+$\xi_1$ and no sampling. The integrand changes steeply near the root of the numerator (the smaller
+the change of the weights, the steeper) and jumps at thresholds and hard labels: the integral is
+split there.
 
 A sample that no step has seen has a Gaussian logit in each class: $N(B + s m, q_s)$, with $q_s =
 \Delta q$ on the sphere (`GaussianLogits`).
@@ -41,7 +42,7 @@ _BLOCK = 1000
 
 
 class LogitSample(NamedTuple):
-    """Training points: class (0 or 1), previous logit, trained logit, whether selected."""
+    """Training samples: class (0 or 1), previous logit, trained logit, whether selected."""
 
     y: NDArray[np.int_]
     previous: Array
@@ -56,10 +57,10 @@ class StepFields(NamedTuple):
     `previous_scales` $g_1$, and $h$ = `means` + `along` $g_1$ + `across` $g_2$; `strengths` is c.
 
     Attributes:
-        rho: share of the positive class.
-        threshold: what $|\tilde h|$ is compared with.
+        rho: proportion of the positive class.
+        threshold: samples with $|\tilde h|$ up to this are rejected.
         sharpness: $\gamma$ of the labels.
-        wrong: share of wrong ones among given labels (step 0).
+        wrong: proportions of wrong given labels (step 0).
     """
 
     rho: float
@@ -75,7 +76,7 @@ class StepFields(NamedTuple):
 
 
 NO_PREVIOUS = (math.nan, math.nan)
-"""The previous logits of step 0."""
+"""Means or scales of the previous logits at step 0, which has none."""
 
 
 def training_logits(trajectory: Trajectory, t: int) -> LogitLaw:
@@ -86,12 +87,12 @@ def training_logits(trajectory: Trajectory, t: int) -> LogitLaw:
 
 
 def fields_of(trajectory: Trajectory, t: int) -> StepFields:
-    """Return the fields of the training samples of a solved step, from its conjugates."""
+    """Return the Gaussian fields of the training samples of a solved step."""
     equations = StepInputs(trajectory.problem, trajectory.recipe).equations(
         t, *trajectory.model_before(t)
     )
     labels, gamma = equations.labels, float(trajectory.gammas[t])
-    # measured from the sharpened old weights, as the step itself is: the change does not cancel
+    # Relative to gamma times the old weights, as in the equations, which avoids cancellation.
     found = equations.algebra.fields(trajectory.unknowns[t], equations.ridge, gamma, gamma)[:, 0]
     shift, tilts, across, strengths = found[0], *found[1:].reshape(3, -1)
     m, bias = float(shift) + gamma * labels.m, float(trajectory.bias[t])
@@ -111,22 +112,22 @@ def fields_of(trajectory: Trajectory, t: int) -> StepFields:
 
 
 def _pair(values: Array) -> tuple[float, float]:
-    """Return one value for both classes, or one for each (negative, positive)."""
+    """Return the values for (negative, positive) from one value for both, or one for each."""
     return float(values[0]), float(values[-1])
 
 
 class LogitLaw:
     """Joint law of (y, previous logit, trained logit) on the training samples of step t.
 
-    At t = 0 there is no previous logit (NaN in samples) and every sample counts as selected.
-    `y` = 0 or 1 restricts to one class, `selected` = True or False to the samples that the
-    threshold keeps or rejects; None means all. A rejected sample is not trained on: its logit is
-    that of a fresh sample.
+    At t = 0 there is no previous logit (NaN in samples) and every sample counts as selected. In all
+    methods `y` = 0 or 1 restricts to one class, and `selected` = True or False to the samples that
+    the threshold selects or rejects; None means all. The fit does not use rejected samples: their
+    logits are those of fresh samples.
 
     Arguments:
         t: the step.
         fields: the Gaussian fields of its samples.
-        loss, labeler: of the step.
+        loss, labeler: loss and labeler of the step.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=2), Recipe(threshold=0.5))
@@ -150,22 +151,22 @@ class LogitLaw:
 
     @property
     def selected_probability(self) -> float:
-        """Share of the samples that the threshold keeps."""
+        """Proportion of the samples that the threshold selects."""
         return float(np.exp(logsumexp(self._log_shares((0, 1), True))))
 
     def cdf(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
-        """P(trained logit <= u), in the shape of u."""
-        far = np.clip(np.asarray(u, dtype=float), -1e9, 1e9)  # also where u is infinite
+        """Return P(trained logit <= u), in the shape of u."""
+        far = np.clip(np.asarray(u, dtype=float), -1e9, 1e9)  # u may be infinite
         return np.clip(self._law(far, y, selected, density=False), 0.0, 1.0)
 
     def density(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
-        """Density of the trained logit at u, in the shape of u."""
+        """Return the density of the trained logit at u, in the shape of u."""
         return self._law(u, y, selected, density=True)
 
     def joint_density(self, previous: ArrayLike, u: ArrayLike, y: int) -> Array:
-        """Density of (previous logit, trained logit) and class y together, at t >= 1.
+        """Return the joint density of previous logit, trained logit and class y, for t >= 1.
 
-        Its sum over y and its integral over both logits is 1.
+        Integrated over both logits and summed over y it is 1.
         """
         if self.t == 0:
             raise InvalidInput("t", 0, "must be 1 or more: a previous logit exists from step 1 on")
@@ -180,7 +181,9 @@ class LogitLaw:
         return np.asarray(share * stretch * np.exp(exponent) / scales)
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> LogitSample:
-        """Independent training samples, exact: fields are drawn and the proximal map applied."""
+        """Draw independent training samples from the exact law: draw the fields, then apply the
+        proximal map.
+        """
         rng = np.random.default_rng(seed)
         y = (rng.random(size) < self._rho).astype(int)
         first, second = rng.standard_normal((2, size))
@@ -199,7 +202,7 @@ class LogitLaw:
         return LogitSample(y, previous, u, selected)
 
     def _law(self, u: ArrayLike, y: int | None, selected: bool | None, *, density: bool) -> Array:
-        """Sum over classes of the integral over the previous logit."""
+        """Return the sum over classes of the integral over the previous logit."""
         classes = _classes(y)
         values = np.asarray(u, dtype=float)
         logit = values.ravel()
@@ -237,7 +240,7 @@ class LogitLaw:
             return np.exp(exponent) * self._profile(y, z, stretch, density)
 
         rows, edges = self._edges(y, logit, selected)
-        # the logits themselves are rounded: against faded weights that is all there is to see
+        # Rounding of the logits limits the accuracy, above all when the weights are tiny.
         size = np.abs(logit) + abs(self._fields.means[y]) + (1.0 if density else 0.0)
         rounding = 1e-15 * size / self._fields.across[y]
         if not density:
@@ -245,7 +248,9 @@ class LogitLaw:
         return integrate(integrand, rows, edges, np.full(logit.shape, 1e-14) + rounding)
 
     def _edges(self, y: int, logit: Array, selected: bool | None) -> tuple[Index, Array]:
-        """Return where the integrand of each logit jumps or has a layer; see `adaptive.graded`."""
+        """Return the noises at which the integrand of each logit jumps or changes steeply; see
+        `adaptive.graded` for the format.
+        """
         breaks = [-self._edge, self._edge] if self._edge else []
         breaks += self._labeler.jumps(self._sharpness)
         if math.isfinite(self._sharpness):
@@ -266,7 +271,7 @@ class LogitLaw:
         return all_rows, np.concatenate([ends, np.clip(layers.ravel(), -reach, reach)])
 
     def _roots(self, y: int, logit: Array, frame: Array) -> tuple[Index, Array]:
-        """Noises at which the numerator changes sign, found on a grid that avoids the breaks."""
+        """Return the noises at which the numerator changes sign, on a grid without the jumps."""
         cells = np.concatenate([[1e-9], np.arange(1, 12) / 12, [1 - 1e-9]])
         grid = (frame[:-1, None] + np.diff(frame)[:, None] * cells).ravel()
         positive = self._standardized(y, grid, logit[:, None])[0] > 0
@@ -280,7 +285,9 @@ class LogitLaw:
         return rows, 0.5 * (low + high)
 
     def _layer(self, y: int, logit: Array, center: Array, side: int) -> Array:
-        """Width over which the standardised field changes by one, on one side of a center."""
+        """Return the width over which the standardised field changes by one, on one side of
+        `center`.
+        """
         near, far = (self._standardized(y, center + side * h, logit)[0] for h in (1e-7, 1e-6))
         with np.errstate(divide="ignore"):
             return np.clip(9e-7 / np.abs(far - near), 1e-13, 1.0)
@@ -288,8 +295,8 @@ class LogitLaw:
     def _standardized(
         self, y: int, noise: Array, logit: Array, given: int = 0
     ) -> tuple[Array, Array]:
-        r"""$(U + c\,\partial_2 l - E[h \mid y, \xi_1])/\sqrt{\Delta(q - R^2/q')}$ and $1 +
-        c\,\partial_2^2 l$; at step 0 with the label `given`.
+        r"""Return $(U + c\,\partial_2 l - E[h \mid y, \xi_1])/\sqrt{\Delta(q - R^2/q')}$ and $1 +
+        c\,\partial_2^2 l$; at step 0 for the label `given`.
         """
         fields = self._fields
         strength = np.asarray(fields.strengths[y])
@@ -320,7 +327,7 @@ class LogitLaw:
         return (-self._edge - mean) / scale, (self._edge - mean) / scale
 
     def _reach(self, y: int, selected: bool | None) -> float:
-        """Return how far from zero the integrals over the noise have to go.
+        """Return the bound of |noise| in the integrals.
 
         Beyond it the density is below exp(-45) of its largest value on the (selected) samples.
         """
@@ -330,7 +337,7 @@ class LogitLaw:
         return math.sqrt(nearest**2 + 90.0)
 
     def _log_shares(self, classes: tuple[int, ...], selected: bool | None) -> Array:
-        """log P(y and selected) for each class."""
+        """Return log P(y and selected) for each class."""
         shares = []
         for y in classes:
             share = math.log(self._rho if y == 1 else 1 - self._rho)
@@ -356,8 +363,13 @@ def _classes(y: int | None) -> tuple[int, ...]:
 
 
 class GaussianLogits(NamedTuple):
-    """Logits of fresh samples: mean and standard deviation in the negative and the positive class,
-    and the share of the positive one. `y` = 0 or 1 restricts to a class.
+    """Law of the logits of fresh samples, a Gaussian in each class.
+
+    Attributes:
+        means, spreads: mean and standard deviation in the negative and the positive class.
+        rho: proportion of the positive class.
+
+    In the methods `y` = 0 or 1 restricts to one class.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=2), Recipe())
@@ -372,11 +384,11 @@ class GaussianLogits(NamedTuple):
     rho: float
 
     def cdf(self, u: ArrayLike, y: int | None = None) -> Array:
-        """P(logit <= u), in the shape of u."""
+        """Return P(logit <= u), in the shape of u."""
         return self._mixed(y, [ndtr(z) for z in self._standard(u)])
 
     def density(self, u: ArrayLike, y: int | None = None) -> Array:
-        """Density of the logit at u, in the shape of u."""
+        """Return the density of the logit at u, in the shape of u."""
         bells = [np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) for z in self._standard(u)]
         return self._mixed(y, [bell / s for bell, s in zip(bells, self.spreads, strict=True)])
 

@@ -1,7 +1,7 @@
 r"""The law of the weights over the steps: of one feature, or along a direction.
 
-Predictions `pred: rs generating functional w` and `pred: w effective average`: the coefficients of
-one feature, in units where every entry of v is 1, behave like the Gaussian process `eq: GP of w`,
+Predictions `pred: rs generating functional w` and `pred: w effective average`: the weights of one
+feature, in units where every entry of v is 1, behave like the Gaussian process `eq: GP of w`,
 
 $$w^{(t)} = \chi^{(t)}\left(\hat m^{(t)} + \hat R^{(t)} w^{(t-1)} +
 \sqrt{\hat\chi^{(t)}}\,\xi_w^{(t)}\right), \qquad \xi_w^{(t)} \sim N(0, 1).$$
@@ -33,13 +33,13 @@ _SIZES = {1: (24, 48, 96, 192, 384), 2: (24, 48, 96, 192, 384), 3: (16, 32, 64, 
 
 
 class WeightLaw:
-    """A Gaussian process over t = 0..T: one coefficient, or the weights along a direction; steps
-    without a solved state are NaN.
+    """A Gaussian process over t = 0..T: the weight of one feature, or the weights along a
+    direction; steps without a solved state are NaN.
 
     Arguments:
         trajectory: the run.
-        mean, variance: of every step.
-        covariance: returns the covariances of all pairs of steps; called when they are needed.
+        mean, variance: mean and variance at every step.
+        covariance: function that returns the covariances of all pairs of steps; called if needed.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=2), Recipe())
@@ -65,7 +65,7 @@ class WeightLaw:
         return self._covariance()
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
-        """Independent paths, shape (size, T+1)."""
+        """Draw independent paths of the process, shape (size, T+1)."""
         good = self._trajectory.good_steps
         paths = np.full((size, self.mean.size), np.nan)
         noise = np.random.default_rng(seed).standard_normal((size, self.mean.size))[:, :good]
@@ -73,13 +73,13 @@ class WeightLaw:
         return paths
 
     def density(self, x: Array, t: int = -1) -> Array:
-        """Density of the weights of step t at x."""
+        """Return the density of the weights of step t at x."""
         mean, deviation = self._moments(t)
         z = (np.asarray(x, dtype=float) - mean) / deviation
         return np.exp(-0.5 * z**2) / (math.sqrt(2 * math.pi) * deviation)
 
     def cdf(self, x: Array, t: int = -1) -> Array:
-        """Share of the weights of step t that are at most x."""
+        """Return P(w <= x) for the weights w of step t."""
         mean, deviation = self._moments(t)
         return ndtr((np.asarray(x, dtype=float) - mean) / deviation)
 
@@ -87,15 +87,15 @@ class WeightLaw:
         self, function: Callable[..., Array], steps: int | Sequence[int] = -1,
         tolerance: float = 1e-10,
     ) -> float:  # fmt: skip
-        """E[function(w at the first step, w at the second, ...)] for up to three steps.
+        """Return E[function(w)], where w are the weights at one to three steps.
 
         Gauss-Hermite rules of growing size are compared until two agree to `tolerance`, relative to
-        E|function|. A function that they cannot resolve (one that jumps) raises, as do more than
-        three steps: average over `sample` instead.
+        E|function|. If they do not agree, because the function jumps, `ConvergenceError` is raised:
+        average over `sample` instead, as for more than three steps.
 
         Arguments:
             function: called with one array for each of the steps, returns an array of that shape.
-            steps: a step, or a sequence of them; negative ones count from the end.
+            steps: a step, or a sequence of steps; negative ones count from the end.
         """
         chosen = [steps] if isinstance(steps, (int, np.integer)) else steps
         indices = [self._trajectory.solved_step(t) for t in chosen]
@@ -118,7 +118,7 @@ class WeightLaw:
         return float(self.mean[index]), math.sqrt(self.variance[index])
 
     def _nodes(self, indices: list[int], size: int) -> tuple[list[Array], Array]:
-        """Weights at the steps on a tensor grid, and their probabilities."""
+        """Return the weights at the steps on a tensor grid of nodes, and their probabilities."""
         nodes, single = roots_hermitenorm(size)
         single = single / single.sum()
         grids = [grid.ravel() for grid in np.meshgrid(*[nodes] * len(indices), indexing="ij")]
@@ -132,7 +132,9 @@ class WeightLaw:
 
 
 def _root(covariance: Array) -> Array:
-    """Return a lower triangular root; steps that hardly differ have pivots of zero."""
+    """Return a Cholesky factor; unlike numpy's it allows pivots of zero, which steps have whose
+    weights hardly differ.
+    """
     root, rest = np.zeros_like(covariance), covariance.copy()
     for k in range(len(rest)):
         if rest[k, k] > 0:
@@ -142,8 +144,8 @@ def _root(covariance: Array) -> Array:
 
 
 def weights_of(run: Trajectory) -> WeightLaw:
-    """Return the law of the weights along the cluster direction: of any feature of a sphere."""
-    if run.reuse is not None and not run.problem.shaped:  # the steps before reuse are exact there
+    """Return the law of the weights along the cluster direction; for a sphere, of any feature."""
+    if run.reuse is not None and not run.problem.shaped:  # steps before the reuse are exact in it
         covariance = partial(np.subtract, run.reuse.pairs, np.outer(run.m, run.m))
         return WeightLaw(run, run.m.copy(), run.v.copy(), covariance)
     mean = run.problem.test_clusters.mean
@@ -151,9 +153,7 @@ def weights_of(run: Trajectory) -> WeightLaw:
 
 
 class DirectedWeights(WeightLaw):
-    r"""The law of $u\cdot\beta$ over the steps for a direction u of the features, by default that
-    of the difference of the class means; a sphere is the same in every feature.
-    """
+    r"""The law of $u\cdot\beta$ over the steps, for a direction u in feature space."""
 
     def __init__(self, run: Trajectory, direction: Array):
         self._units = _units(run)
@@ -172,7 +172,7 @@ class DirectedWeights(WeightLaw):
         return np.asarray(self._units[step] * np.asarray(mean, dtype=float))
 
     def along(self, direction: ArrayLike) -> DirectedWeights:
-        """Return the law of the weights along another direction of the features."""
+        """Return the law of the weights along another direction in feature space."""
         u, run = np.asarray(direction, dtype=float), self._trajectory
         if u.shape != (run.space.features,):
             accepted = f"must be a vector with {run.space.features} entries"
@@ -181,7 +181,7 @@ class DirectedWeights(WeightLaw):
 
 
 def _covariance_along(run: Trajectory, u: Array) -> Array:
-    """Covariances of the weights of all pairs of steps along a direction."""
+    """Return the covariances between all pairs of steps of the weights along the direction u."""
     if run.reuse is not None:
         return run.space.along(run.reuse.crossed, u)
     return _both_sides(_over_pairs(run, _spreads(run), lambda alive: run.space.along(alive, u)))
@@ -206,20 +206,20 @@ def response_of(run: Trajectory) -> Array:
 
 
 def _units(run: Trajectory) -> Array:
-    """Return the units of the weights of each step."""
+    """Return the unit of the weights of each step, $2^{-e_t}$ of `theory.fading`."""
     if run.fading is None:
         return np.ones(run.m.size)
     return np.ldexp(1.0, -run.fading.exponents)
 
 
 def _spreads(run: Trajectory) -> list[Array]:
-    """Return the covariance of the weights of each solved step, in its own units."""
+    """Return the covariance of the weights of each solved step, multiplied by its units."""
     units = _units(run)
     return [run.weight_spreads[t] * units[t] ** 2 for t in range(run.good_steps)]
 
 
 def _chains(run: Trajectory) -> Iterator[tuple[Array, Array]]:
-    """Return for each step the factor of the previous weights in the new ones, and the response."""
+    """Yield for each step the factor of the previous weights in the new ones, and the response."""
     inputs = StepInputs(run.problem, run.recipe)
     for t in range(run.good_steps):
         equations = inputs.equations(t, *run.model_before(t))
@@ -227,8 +227,8 @@ def _chains(run: Trajectory) -> Iterator[tuple[Array, Array]]:
 
 
 def _over_pairs(run: Trajectory, first: list[Array], of: Callable[[Array], Array]) -> Array:
-    """Return a lower triangular table over pairs of steps t >= s: a function of `first[s]`
-    propagated to step t.
+    """Return a lower triangular table over pairs of steps t >= s: the function `of`, applied to
+    `first[s]` propagated to step t.
     """
     table = np.full((run.m.size, run.m.size), np.nan)
     alive = np.empty((run.good_steps, *first[0].shape)) if first else np.empty(0)

@@ -1,1 +1,1 @@
-"""One step: its equations, Newton's method on them, and the slower methods behind it."""
+"""One step: its equations, Newton's method for them, and the slower fallback methods."""

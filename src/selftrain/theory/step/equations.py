@@ -11,10 +11,10 @@ samples,
     \hat Q_k = a_k E_k[\partial f/\partial h]
     \hat\chi_k = a_k E_k[f^2]
 
-A group is a class with its own covariance, or both classes where they share one. The T are the
-conjugates $\hat R$, integrated by parts and measured from $\gamma_0\hat Q$, so that a step that
-hardly moves is a small one. The step is a convex problem (docs/theory-derivations.md), so its
-solution is unique and a confirmed residual is proof.
+A group is a class with its own covariance, or both classes if they share one. $T_k = \gamma_0\hat
+Q_k - \hat R_k$ replaces the conjugate $\hat R_k$ (integrated by parts): it is small, without
+cancellation, if a step hardly changes the weights. The step is a convex problem
+(docs/theory-derivations.md), so its solution is unique, and a small residual proves it.
 
 Where each equation of the paper's definition is (step t, step 0):
 
@@ -57,19 +57,19 @@ from ..tolerances import (
 from .prediction import LONGEST_HISTORY
 
 X, SEEN, OUT, HISTORY = 0, 1, 4, 5
-"""Rows of `Work.rows`: the unknowns; what a batch sees of the old weights (projections, roots,
-softness); numbers of the new weights; the steps before and their scale.
+"""First rows of the parts of `Work.rows`: the unknowns; the projections of the old weights on the
+batch, their roots and the softness; overlap and chi of the new weights; unknowns of previous steps.
 """
 
 
 class StepSetting(NamedTuple):
-    r"""What a step is given.
+    r"""Inputs of a step.
 
     Attributes:
-        noise, old: its samples and the old weights in the coordinates of the modes.
-        labels, batch: the labelling model and the samples it labels.
+        noise, old: its clusters and the old weights in the coordinates of the modes.
+        labels, batch: the model that makes the labels, and the samples it labels.
         softness: $q'_k/|\beta'|^2$, the variance of each group along the old weights.
-        fixed_bias: the value of a fixed bias, measured from $\gamma_0 B'$; NaN if it is trained.
+        fixed_bias: the value of a fixed bias minus $\gamma_0 B'$; NaN if the bias is trained.
     """
 
     noise: Noise
@@ -81,8 +81,13 @@ class StepSetting(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays that an evaluation writes to: averages, fields, equations (then the Newton step); rows
-    of unknowns.
+    """Buffers of an evaluation.
+
+    Attributes:
+        room: for the averages.
+        fields: fields and their derivatives.
+        system: residuals (column 0, later the Newton step) and Jacobian.
+        rows: vectors as long as the unknowns, see `X`, `SEEN`, `OUT` and `HISTORY`.
     """
 
     room: Room
@@ -92,16 +97,16 @@ class Work(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How Newton's method is carried out.
+    """Options of Newton's method.
 
     Attributes:
-        exponent: of the rule.
-        enough: size of the last step before the confirmation.
-        tolerance: what the confirmation demands.
-        limit: how many steps.
-        near: whether it begins near the root.
-        agrees: whether a first step below the tolerance is a confirmation: the point was
-            extrapolated from steps on other rules.
+        exponent: exponent of the quadrature rule (`tolerances`).
+        enough: size of a Newton step after which the solution is confirmed.
+        tolerance: largest size of a Newton step that confirms.
+        limit: largest number of steps.
+        near: whether the start is near the root.
+        agrees: whether a first step below the tolerance counts as a confirmation, because the start
+            was extrapolated from steps that were solved on different rules.
     """
 
     exponent: float
@@ -113,7 +118,7 @@ class Effort(NamedTuple):
 
 
 def work_for(groups: int) -> Work:
-    """Return arrays for the evaluations of a run."""
+    """Return the buffers of the evaluations of a run with this many groups of samples."""
     size = FIRST + 3 * groups
     fields, system = np.zeros((1 + 3 * groups, size + 1)), np.zeros((size, size + 1))
     return Work(room_for(groups), fields, system, np.empty((HISTORY + LONGEST_HISTORY + 1, size)))
@@ -124,7 +129,7 @@ def assemble(
     x: Any, fields: Any, moments: Any, labels: Labelling, fixed: tuple[float, float, float],
     system: Any,
 ) -> None:  # fmt: skip
-    """Residuals (column 0 of `system`) and Jacobian (the others).
+    """Fill `system` with the residuals (column 0) and the Jacobian (other columns).
 
     `fixed` is (anchor of the fields, the value of a fixed bias or NaN, 1 in step 0 else 0).
     """
@@ -178,8 +183,10 @@ def assemble(
 
 @kernel(allocates=False)
 def solve_in_place(system: Any) -> bool:
-    """Gaussian elimination with row scaling and partial pivoting of the equations `system` (the
-    right side in column 0, where the solution is left); False if they are singular or not finite.
+    """Solve linear equations by Gaussian elimination with row scaling and partial pivoting; return
+    whether they are finite and not singular.
+
+    Column 0 of `system` is the right side, and afterwards the solution.
     """
     n = system.shape[0]
     for i in range(n):
@@ -221,10 +228,10 @@ def newton_step(
     x: Any, fields: Any, labels: Labelling, anchor: float, ridge: float, softness: Any, system: Any
 ) -> tuple[float, float]:
     r"""Return the size of the Newton step relative to the state (infinite if there is none), and
-    the factor that bounds it; the step is left in column 0 of `system`.
+    the factor that limits it; the step is written to column 0 of `system`.
 
-    The size is measured where it matters: in m, $\psi_k$, noise_k and $c_k$, in the bias and in the
-    logarithms of $\hat Q$ and $\sqrt{\hat\chi}$.
+    The size is the largest relative change of m, $\psi_k$, noise_k, $c_k$, the bias, $\hat Q$ and
+    $\sqrt{\hat\chi}$.
     """
     size, groups = x.shape[0], labels.roots.shape[0]
     if not solve_in_place(system):
@@ -252,7 +259,7 @@ def newton_step(
     for k in range(groups):
         stiff, noisy = FIRST + groups + k, FIRST + 2 * groups + k
         worst = max(worst, abs(system[stiff, 0]))
-        worst = max(worst, 0.5 * abs(system[noisy, 0]))  # of the root of hat chi, as of weights
+        worst = max(worst, 0.5 * abs(system[noisy, 0]))  # the root of hat chi scales as weights do
         factor = min(factor, LONGEST_LOG_STEP / abs(system[noisy, 0]))
         counts = math.exp(x[stiff]) * softness[k] >= NO_STIFFNESS * ridge
         if counts or system[stiff, 0] > 0.0:
@@ -267,7 +274,7 @@ def newton_step(
 
 @kernel(allocates=False)
 def stiffness_of(x: Any, softness: Any) -> float:
-    """Return the curvature of the loss along the old weights, to compare with the ridge."""
+    """Return the curvature of the mean loss along the old weights, to compare with the ridge."""
     groups = softness.shape[0]
     stiffness = 0.0
     for k in range(groups):
@@ -277,8 +284,8 @@ def stiffness_of(x: Any, softness: Any) -> float:
 
 @kernel(allocates=False)
 def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
-    """Return the multiple of the old weights that the fields are measured from: none where the
-    ridge leaves little of them.
+    """Return the anchor, the multiple of the old weights that fields are differences from: gamma,
+    or 0 if the ridge leaves little of the old weights.
     """
     return gamma if ridge < stiffness_of(x, softness) else 0.0
 
@@ -297,8 +304,8 @@ def finite(table: Any) -> bool:
 def evaluate(
     x: Any, ridge: float, exponent: float, setting: StepSetting, work: Work
 ) -> tuple[int, float, float]:
-    """Return nodes used, size of the Newton step (infinite if there is none) and the factor that
-    bounds it; the step is in column 0 of `work.system`.
+    """Return the number of nodes, the size of the Newton step from x (infinite if there is none)
+    and the factor that limits it; the step is in column 0 of `work.system`.
     """
     labels, fields, room = setting.labels, work.fields, work.room
     anchor = anchor_of(x, ridge, labels.gamma, setting.softness)
@@ -320,7 +327,7 @@ def evaluate(
 def enough_of_rough(size: float, last: float) -> bool:
     """Return whether to leave the rough rule, because its Newton steps have reached its accuracy.
 
-    That is so if a step is small, or if it is rather small and hardly smaller than the last one.
+    This is the case if a step is small, or if it is moderate and hardly smaller than the last one.
     """
     return size <= ROUGH_STEP or STALLED * last < size <= BACK_TO_ROUGH
 
@@ -329,12 +336,12 @@ def enough_of_rough(size: float, last: float) -> bool:
 def newton_confirmed(
     x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
 ) -> tuple[float, int, int]:
-    """Run Newton's method from x, in place, with the confirmation; return accuracy (inf: failed),
-    evaluations, nodes.
+    """Run Newton's method from x, in place, and confirm the solution; return its accuracy (infinite
+    if it failed) and the numbers of evaluations and nodes.
 
-    Far from the root a rough rule is as good as a fine one: it is used until a step on it is small,
-    from the beginning unless x is known to be near. When a step is small enough, the next one is
-    made on the refined rule: its size is the accuracy.
+    Far from the root a rough rule is as good as a fine one. It is used from the beginning, unless x
+    is known to be near the root, until its steps are small. When a step on the fine rule is small
+    enough, the next one is on the refined rule: its size is the accuracy.
     """
     used = 0
     fine = effort.exponent
@@ -368,8 +375,10 @@ def newton_confirmed(
 
 @kernel(allocates=False)
 def raise_stiffness(x: Any, ridge: float, softness: Any) -> None:
-    """Raise a stiffness that does not matter beside the ridge to where it begins to: a model of a
-    large bias alone has hardly any, and Newton's method would have a long way up.
+    """Raise a negligible stiffness to `NO_STIFFNESS` times the ridge, in place.
+
+    A model with a large bias and small weights has almost no stiffness; from there Newton's method
+    would need many steps in its logarithm.
     """
     groups = softness.shape[0]
     for k in range(groups):

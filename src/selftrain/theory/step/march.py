@@ -1,21 +1,21 @@
-"""A whole run, step after step, in compiled code: logistic or squared loss, covariances that are
-diagonal in one set of coordinates. The sphere is one mode.
+"""All steps of a run, one after the other, in compiled code: for the logistic or squared loss and
+covariances that are diagonal in the same coordinates (a sphere has one mode).
 
-`march` predicts the unknowns of the next step from those of the last ones (or rather their
-difference to a similar run, if one is given) and makes Newton steps until one is small. Every step
-is confirmed, in one of two ways:
+`march` extrapolates the unknowns of the next step from those of the last ones (or the differences
+from a similar run, if one is given) and makes Newton steps until one is small. Every step is
+confirmed in one of two ways:
 
 - by a Newton step on a refined rule, below the tolerance;
-- by its neighbours: the step was extrapolated from at least four steps before, solved on two rules
-  in turn, and the Newton step from there is below the tolerance. An error of one of the rules would
-  be magnified by the extrapolation and show. At least every 16th step, and the last one, is
+- by the steps before: it was extrapolated from at least four steps, which were solved on two rules
+  alternately, and the first Newton step is below the tolerance. The extrapolation would magnify an
+  error of one of the rules, and so reveal it. At least every 16th step, and the last one, is
   confirmed on the refined rule.
 
 When a step does not converge `march` returns, and the caller solves that step by the slower and
-surer methods of `robust` before the march continues.
+more reliable methods of `robust` before the march continues.
 
-Tables are few arrays with named columns: numba takes long to compile, and some time to pass,
-records of many arrays.
+Tables are few arrays with named columns: records of many arrays would take numba long to compile
+and some time to pass.
 """
 
 from __future__ import annotations
@@ -57,30 +57,30 @@ from .prediction import predict, steps_alike
 
 THRESHOLD, SHARPNESS, RIDGE = range(3)
 ROW, LOSS, BALANCED = range(3)
-"""Columns of `Schedule.numbers` and `Schedule.kinds`."""
+"""Columns of `Schedule.numbers` (first line) and `Schedule.kinds`."""
 
 OLD_BIAS, CHI, OVERLAP, ACCURACY = range(4)
 EVALUATIONS, NODES, START = range(3)
-"""Columns of `Table.numbers` and `Table.counts`."""
+"""Columns of `Table.numbers` (first line) and `Table.counts`."""
 
 MODERATE = 20.0
-"""Half of the labels of a class whose mean logit is smaller than this have at least exp(-20) of
-either class.
+"""If the mean logit of a class (times the sharpness) is below this, at least half of its soft
+labels give either class a probability above about exp(-20): then labels have not collapsed.
 """
 
 PREDICTED, EXPLICIT = range(2)
-"""Where Newton's method began: positions in `stats.START_NAMES`."""
+"""Starting points of Newton's method: positions in `stats.START_NAMES`."""
 
 
 class Schedule(NamedTuple):
-    """What steps 0..T are given apart from the weights: arrays over the steps.
+    """Inputs of steps 0..T apart from the weights: arrays over the steps.
 
     Attributes:
         numbers: threshold, sharpness (infinite for given and hard labels), ridge.
-        kinds: row of the set of samples, loss (`averages.batch`), whether a bias of zero remains
-            zero.
-        groups: samples per feature and proportion of positives of every group.
-        wrong: share of wrong ones among the given labels of the negative and the positive class.
+        kinds: row of the clusters in `samples`, loss (a constant of `averages.batch`), whether a
+            bias of zero remains zero.
+        groups: samples per feature and proportion of the positive class, of every group.
+        wrong: proportions of wrong given labels in the negative and the positive class.
         length: half the distance of the labelled class means, the unit of the thresholds.
     """
 
@@ -92,9 +92,15 @@ class Schedule(NamedTuple):
 
 
 class Demands(NamedTuple):
-    """What is asked for: the exponent of the rules, the last Newton step, the tolerance; whether
-    the bias is fixed; the first step in the units of the weights, and whether they have faded
-    (`theory.fading`).
+    """Options of a march.
+
+    Attributes:
+        exponent: exponent of the quadrature rules (`tolerances`).
+        enough: size of a Newton step after which a solution is confirmed.
+        tolerance: relative accuracy of the confirmation.
+        fixed_bias: whether the bias is fixed.
+        since: first step with the current units of the weights (`theory.fading`).
+        faded: whether the weights are rescaled.
     """
 
     exponent: float
@@ -106,13 +112,13 @@ class Demands(NamedTuple):
 
 
 class Table(NamedTuple):
-    r"""What a run stores of every step.
+    r"""Results of every step.
 
     Attributes:
-        unknowns: as `geometry.modes` orders them, and last their $\gamma_0$.
+        unknowns: in the order of `geometry.modes`, then their $\gamma_0$.
         means, spreads: the law of the weights before every step, and after the last.
         numbers: bias, $\chi$, overlap with the old weights, accuracy.
-        counts: evaluations, nodes, start.
+        counts: evaluations, nodes, starting point.
     """
 
     unknowns: Any
@@ -127,9 +133,15 @@ def march(
     steps: tuple[int, int], samples: Noise, plan: Schedule, near: Any, demands: Demands,
     table: Table, work: Work,
 ) -> tuple[int, Ending]:  # fmt: skip
-    r"""Solve the steps from the first of `steps` up to the second; the first that is not solved,
-    and how it ended (UNCONFIRMED: another method may). `samples` has all sets of samples along its
-    first axis; `near` the unknowns of a similar run and their $\gamma_0$, NaN where there is none.
+    r"""Solve the steps from `steps[0]` to `steps[1]` - 1; return the first step that is not solved,
+    and how it ended (UNCONFIRMED: another method may solve it).
+
+    Arguments:
+        samples: the distinct clusters, stacked along the first axis.
+        plan: inputs of the steps.
+        near: unknowns of a similar run and their $\gamma_0$, one row per step; NaN if unknown.
+        table: filled with the results.
+        work: buffers.
     """
     groups, x, out = samples.variances.shape[1], work.rows[X], work.rows[OUT]
     size = FIRST + 3 * groups
@@ -153,7 +165,8 @@ def march(
         is_near = not math.isnan(near[t, size])
         known = steps_alike(t, demands.since, labels.gamma, table.unknowns, near)
         agrees = known >= NEIGHBOURS and not is_near and t < end - 1 and t - refined < CONFIRM_EVERY
-        agrees = agrees and plan.kinds[t, LOSS] != SQUARED  # cheap, and exact with one step more
+        # A confirmation costs little with the squared loss, and makes the step exact.
+        agrees = agrees and plan.kinds[t, LOSS] != SQUARED
         predicted = known > 0 or is_near
         sure = t == 0 or demands.fixed_bias or _both_classes(labels, setting.batch)
         evaluations, accuracy, begun = 0, math.inf, PREDICTED
@@ -213,8 +226,8 @@ def march(
 def setting_of(
     t: int, samples: Noise, plan: Schedule, old: Weights, bias: float, fixed_bias: bool, seen: Any
 ) -> StepSetting:
-    """Return what step t is given, from the old weights and bias; `seen` has room for what a batch
-    sees of them.
+    """Return the inputs of step t, given the old weights and bias; `seen` is a buffer for the
+    projections of the old weights on the batch.
     """
     row = plan.kinds[t, ROW]
     noise = Noise(
@@ -250,8 +263,8 @@ def setting_of(
 
 @kernel(allocates=False)
 def reference_sharpness(loss: int, sharpness: float) -> float:
-    r"""$\gamma_0$: the sharpness if labels and logits are comparable, else 0. Labels of the squared
-    loss are linear in the old logits, so that any finite sharpness will do.
+    r"""Return $\gamma_0$: the sharpness up to `RELATIVE_SHARPNESS`, 0 above it. With the squared
+    loss it is any finite sharpness, because labels are linear in the old logits.
     """
     if loss == OTHER:
         return 0.0
@@ -261,12 +274,16 @@ def reference_sharpness(loss: int, sharpness: float) -> float:
 
 @kernel(allocates=False)
 def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> Ending:
-    r"""Return how a step ends before it begins, from the largest standard deviation of its old
-    logits within a class, and the old bias; SOLVED: it can begin.
+    r"""Return whether a step can begin: SOLVED if it can, else how the run ends before it.
 
-    Where nothing but the bias is left, the labelling model knows one class only. With a fixed bias
-    the weights may still recover, unless they underflow. `faded` says that the scale of the
-    weights is carried apart (`theory.fading`): then FADED and OVERFLOW ask for another scale.
+    If the weights are negligible beside the bias, the old model predicts one class only: COLLAPSED.
+    With a fixed bias the weights may still recover, unless they underflow. FADED and OVERFLOW mean
+    that the weights leave the range of floats; with homogeneous steps the caller rescales them.
+
+    Arguments:
+        spread: largest standard deviation of the old logits within a class.
+        bias: the old bias.
+        faded: whether the weights are rescaled already (`theory.fading`).
     """
     only_bias = spread < ONLY_BIAS * abs(bias)
     if only_bias and (spread <= SMALLEST or not fixed_bias):
@@ -280,10 +297,10 @@ def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> En
 
 @kernel(allocates=False, internal=True)
 def _both_classes(labels: Labelling, batch: Batch) -> bool:
-    """Return whether neither class of labels can be as rare as in a collapse, from lower bounds.
+    """Return whether lower bounds of the weight of each class among the labels exclude a collapse.
 
-    A label on its own side of the threshold is at least one half. The other class has at least the
-    label one standard deviation beyond threshold and mean for all samples nearer than that.
+    A label gives its own class at least one half. It gives the other class at least the value at
+    one standard deviation beyond threshold and mean, for all samples nearer than that.
     """
     sharpness, limit = batch.sharpness, batch.limit
     soft = sharpness < math.inf
@@ -307,7 +324,7 @@ def _both_classes(labels: Labelling, batch: Batch) -> bool:
             far, other = max(centre, limit) + root, 0.0
             if soft:
                 other = inside - 0.5 * part * math.erfc((far - centre) * scale)
-                other *= 0.5 * math.exp(-sharpness * far)  # sigma(-y) is at least that
+                other *= 0.5 * math.exp(-sharpness * far)  # a lower bound of sigma(-sharpness far)
             up += 0.5 * inside if above else other
             down += other if above else 0.5 * inside
     return min(up, down) > COLLAPSED_MASS * total

@@ -10,13 +10,13 @@ from ..averages.batch import Labelling
 from ..geometry.modes import BIAS, FIRST, HAT_M
 
 LONGEST_HISTORY = 7
-"""Steps before t that a prediction may use: the rounding of earlier ones would be magnified."""
+"""Largest number of steps that a prediction uses: more would magnify their rounding errors."""
 
 
 @kernel(allocates=False)
 def unknown_scales(x: Any, labels: Labelling, out: Any) -> None:
-    """Fill `out` with the scale of each unknown at x: for conjugates the stiffness of their group,
-    for the bias that of the logits, for logarithms 1.
+    """Fill `out` with the scale of each unknown at x: the stiffness of the group for conjugates,
+    the scale of the logits for the bias, 1 for logarithms.
     """
     groups = labels.roots.shape[0]
     stiffness = root = 0.0
@@ -33,7 +33,11 @@ def unknown_scales(x: Any, labels: Labelling, out: Any) -> None:
 
 @kernel(allocates=False)
 def steps_alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> int:
-    """Count the steps before t, down to step `since`, whose unknowns have the same form."""
+    """Return how many steps before t, down to `since`, have unknowns that a prediction can use.
+
+    The reference sharpness of such a step, and that of the similar run in `near` if there is one,
+    must be positive if `gamma`, that of step t, is, and zero if `gamma` is zero.
+    """
     last = near.shape[1] - 1
     is_near = not math.isnan(near[t, last])
     count = 0
@@ -50,8 +54,8 @@ def steps_alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> i
 def predict(
     t: int, known: int, unknowns: Any, near: Any, labels: Labelling, history: Any, x: Any
 ) -> None:
-    """Extrapolate the difference of the unknowns to those of the similar run, where there is
-    one.
+    """Fill x with the unknowns of step t, extrapolated from the `known` steps before it; if `near`
+    has a similar run, the differences from it are extrapolated.
     """
     size = x.shape[0]
     is_near = not math.isnan(near[t, size])
@@ -72,12 +76,12 @@ def predict(
 
 @kernel(allocates=False)
 def extrapolate(table: Any, count: int, scale: Any, ahead: Any) -> None:
-    """Fill `ahead` with the row after the first `count` rows of a table: the sum of their backward
-    differences, up to the smallest one.
+    """Fill `ahead` with an extrapolation of the first `count` rows of a table by one row: the sum
+    of their backward differences, up to the smallest one.
 
-    The k-th difference is the error that the prediction of order k made for the last row. `scale`
-    is what a change of each column is compared with. The rows become their differences, the last
-    row first; `scale` becomes its inverse.
+    The k-th difference is the error that the extrapolation of order k had at the last row. `scale`
+    has the scale of each column, by which differences are divided. Both inputs are overwritten: the
+    rows by their differences, `scale` by its inverse.
     """
     size = ahead.shape[0]
     best, smallest = 1, math.inf

@@ -1,9 +1,10 @@
-r"""The equations of one step as an object, solved for certain: Newton's method from several starts,
-then continuation in the ridge.
+r"""The equations of one step as an object, and their robust solution: Newton's method from several
+starting points, then continuation in the ridge.
 
 This is for steps that `march` does not solve: losses without compiled averages, covariances without
-common axes, and steps that need a slower and surer method. The root is unique (`equations`), so
-however it is found, a Newton step below the tolerance on a refined rule is proof.
+common axes, and steps that need a slower and more reliable method. The root is unique
+(`equations`), so a Newton step below the tolerance on a refined rule proves it, however it was
+found.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from ..tolerances import (
 from .equations import anchor_of, assemble, enough_of_rough, newton_step, raise_stiffness
 
 CHANGES = 30
-"""Substitutions for the stiffness of a model that does not move."""
+"""Largest number of fixed-point iterations for the stiffness of the start without update."""
 
 SETTLED = 1e-3
-"""A start needs the logarithm of the stiffness no better than this."""
+"""Accuracy of the logarithm of the stiffness in a starting point."""
 
 
 class Evaluation(NamedTuple):
-    """Fields and equations at a point."""
+    """Fields, residuals with Jacobian (`system`), and the anchor of the fields, at a point."""
 
     fields: Array
     system: Array
@@ -57,8 +58,9 @@ class StepEquations:
 
     Arguments:
         t: index of the step.
-        algebra, averages: its two halves, geometry and averages over the batch.
-        ridge: of the step.
+        algebra: the map from conjugates to weights and fields (`geometry`).
+        averages: averages over the batch, the map from fields to conjugates.
+        ridge: ridge of the step.
         fix_bias: whether the bias stays that of step 0.
         softness: $q'_k/|\beta'|^2$, the variance of each group along the old weights (at step 0 the
             mean variance).
@@ -75,8 +77,8 @@ class StepEquations:
         self.groups, self.evaluations, self.used = algebra.groups, 0, 0
 
     def evaluate(self, x: Array, ridge: float, exponent: float) -> Evaluation | None:
-        """Fields, residuals and Jacobian at x; None if they are not finite, or the rule is too
-        long.
+        """Return fields, residuals and Jacobian at x; None if they are not finite, or the rule
+        would have too many nodes.
         """
         self.evaluations += 1
         gamma = self.labels.gamma
@@ -94,8 +96,8 @@ class StepEquations:
         return Evaluation(fields, system, anchor) if np.isfinite(system).all() else None
 
     def step_from(self, x: Array, ridge: float, exponent: float) -> tuple[float, float, Array]:
-        """Relative size of the Newton step from x (infinite if there is none), the factor that
-        bounds it, and the step.
+        """Return the relative size of the Newton step from x (infinite if there is none), the
+        factor that limits it, and the step.
         """
         at = self.evaluate(x, ridge, exponent)
         if at is None:
@@ -114,11 +116,11 @@ class StepEquations:
         limit: int = 40,
         may_be_rough: bool = True,
     ) -> Array | None:
-        """Newton's method with a bounded step, on a rough rule while the root is far; None if it
-        does not settle.
+        """Return the root by Newton's method with limited steps, or None if it does not converge.
 
-        Without ridge to speak of the equations may be nearly singular, and the error of a rough
-        rule leads astray: where the start is near, or certainty matters, it is not used.
+        Far from the root a rough rule is used, if `may_be_rough`. With a negligible ridge the
+        equations may be nearly singular, and the errors of a rough rule would lead away from the
+        root; so it is not used from starts that are near.
         """
         x, last = start.copy(), math.inf
         may_be_rough = may_be_rough and exponent > ROUGH
@@ -140,7 +142,7 @@ class StepEquations:
         return None
 
     def mean_loss(self, x: Array, exponent: float) -> float:
-        """Mean loss of a selected training sample at the solution x."""
+        """Return the mean loss of the selected training samples at the solution x."""
         fields = self.algebra.fields(x, self.ridge, self.labels.gamma, 0.0)
         found = self.averages.at(At(float(x[BIAS]), fields, 0.0), exponent, with_loss=True)
         if found is None:
@@ -154,19 +156,23 @@ class StepEquations:
         return slice(FIRST + self.groups, FIRST + 2 * self.groups)
 
     def label_mass(self) -> float:
-        """Return the mass of the rarer class among the selected labels, NaN if none is selected."""
+        """Return the proportion of the rarer class among the selected labels (soft ones count in
+        parts); NaN if none is selected.
+        """
         return self.averages.start(self.fixed_bias, self._blank())
 
     def explicit(self) -> Array:
-        r"""Return the state for $\lambda \to \infty$: the averages of a model without weights."""
+        r"""Return the unknowns for $\lambda \to \infty$, from the averages of a model without
+        weights.
+        """
         x = self._blank()
         self.averages.start(self.fixed_bias, x)
         raise_stiffness(x, self.ridge, self.softness)
         return x
 
     def no_update(self) -> Array | None:
-        r"""Return the state for $\lambda \to 0$, where nothing moves; None if the ridge is not
-        small.
+        r"""Return the unknowns for $\lambda \to 0$, where the step does not change the weights;
+        None if the ridge is not small.
         """
         gamma, ridge, labels = self.labels.gamma, self.ridge, self.labels
         if self.t == 0 or gamma == 0:
@@ -188,7 +194,7 @@ class StepEquations:
             small = ridge / (ridge + float(np.exp(target) @ self.softness))
             if small > NO_UPDATE:
                 return None
-            if done:  # guess signal and noise of weights that change by the share `small`
+            if done:  # guess signal and noise for a relative change `small` of the weights
                 fields = self.algebra.fields(x, ridge, gamma, gamma)
                 x[HAT_M] = 0.3 * ridge * gamma * labels.m / self.algebra.length**2
                 width = -fields[strength, 1 + np.arange(x.size)[self.log_q]]
@@ -198,7 +204,7 @@ class StepEquations:
         return None
 
     def starts(self, guess: Array | None) -> Iterator[tuple[str, Array]]:
-        """Named starting points, the best first."""
+        """Yield names and values of starting points, the best first."""
         if guess is not None:
             yield "predicted", guess
         still = self.no_update()
@@ -211,9 +217,8 @@ class StepEquations:
 
 
 class Solution(NamedTuple):
-    """Unknowns of a solved step, and how they were found.
-
-    `exponent` is that of the rule on which the step was solved; a finer rule confirmed it.
+    """Unknowns x of a solved step, and how they were found: starting point, counts, relative
+    accuracy, and the exponent of the rule on which it was solved (a finer one confirmed it).
     """
 
     x: Array
@@ -237,8 +242,8 @@ def solve_step(
             rule = exponent + (level + 1) * REFINED
             accuracy, _, step = equations.step_from(x, equations.ridge, rule)
             if accuracy == math.inf and level == 0:
-                # Rounding may forbid so fine a rule where a loss bends. One whose error is smaller
-                # by exp(-4) has its nodes elsewhere: it shows 98 % of the error of the rule before.
+                # Near kinks of a loss, rounding may prevent so fine a rule. One whose error is
+                # smaller by exp(-4) has other nodes, and so reveals 98 % of the error of the first.
                 rule = exponent + ALTERNATE
                 accuracy, _, step = equations.step_from(x, equations.ridge, rule)
             if accuracy < best_accuracy:
@@ -278,8 +283,8 @@ def _attempts(
 
 
 def _continue_in_ridge(equations: StepEquations, exponent: float, enough: float) -> Array | None:
-    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the
-    step.
+    r"""Return the root, followed from large $\lambda$, where it is explicit, down to the ridge of
+    the step; None if that fails.
     """
     target = math.log(equations.ridge) if equations.ridge > 0 else -30.0
     start = equations.explicit()

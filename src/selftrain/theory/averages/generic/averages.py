@@ -1,4 +1,4 @@
-"""The averages of a step for any loss and any labeler, in the form that its equations use."""
+"""The averages of a step for any loss and any labeler, with the interface of `CompiledAverages`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from .noise import ROWS, Effort, noise_averages
 from .panels import MASS, GroupIntegrals, NewFields, gather
 
 SELECTED_RULE = START_RULE + 8.0
-"""Exponent of the rule that picks points for a start: panels are not refined there."""
+"""Exponent of the rule for starting points; it is larger because its panels are not refined."""
 
 FLAT = 1e-2
-"""A loss whose curvature at the bias is below this share of that between its neighbours is flat
-there, as Huber's is beyond its width: a start takes the latter.
+"""If the curvature of a loss at the bias is below this fraction of the mean within one unit of it,
+the loss is flat there (as Huber's beyond its width), and a start uses the mean.
 """
 
 
 class GenericAverages:
-    """Any loss and any labeler.
+    """The averages of a step for any loss and any labeler.
 
     Arguments:
         t: the step.
-        loss, labeler: of the step.
-        labels: the labelling model (of zeros at step 0).
+        loss, labeler: loss and labeler of the step.
+        labels: the labelling model (zeros at step 0).
         batch: the samples.
     """
 
@@ -53,7 +53,7 @@ class GenericAverages:
         )  # fmt: skip
 
     def new_fields(self, k: int, at: At) -> NewFields:
-        """Return the coefficients of the new local field h of group k."""
+        """Return the coefficients of the new logits h of group k."""
         labels, groups = self.labels, len(self.labels.roots)
         return NewFields(
             float(at.fields[0, 0]) + at.anchor * labels.m,
@@ -64,7 +64,7 @@ class GenericAverages:
         )
 
     def at(self, at: At, exponent: float, with_loss: bool = False) -> tuple[Any, int] | None:
-        """See `CompiledAverages`."""
+        """Return averages and number of nodes; see `CompiledAverages.at`."""
         moments, used = blank(len(self.labels.roots)), 0
         for k, (weight, positive) in enumerate(self.batch.groups.T):
             new = self.new_fields(k, at)
@@ -85,13 +85,13 @@ class GenericAverages:
         return named(gather(sign, 0 * sign, dict(zip(ROWS, share * inner, strict=True))))
 
     def all_wrong(self) -> GenericAverages:
-        """Return the averages if all given labels are wrong."""
+        """Return the same averages for the case that all given labels are wrong."""
         wrong = copy(self)
         wrong.batch = self.batch._replace(wrong=np.ones(2))
         return wrong
 
     def _given(self, rho: float) -> tuple[Array, Array, Array]:
-        """Return the pairs of class and given label that occur: class, proportion, target."""
+        """Return class, proportion and target of the pairs of class and given label that occur."""
         sign, label = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, -1.0, -1.0, 1.0])
         wrong = self.batch.wrong
         share = np.array([given_share(*pair, rho, wrong) for pair in zip(sign, label, strict=True)])
@@ -99,7 +99,9 @@ class GenericAverages:
         return sign[share > 0], share[share > 0], target[share > 0]
 
     def start(self, fixed_bias: float, x: Array) -> float:
-        """See `CompiledAverages`: the averages are sums over points of a rough rule."""
+        """Fill x with the unknowns for large ridges; see `CompiledAverages.start`. The averages are
+        sums over the points of a rough rule.
+        """
         parts = [self._selected(k) for k in range(len(self.labels.roots))]
         weight = np.concatenate([part[2] for part in parts])
         target = np.concatenate([part[3] for part in parts])
@@ -121,7 +123,7 @@ class GenericAverages:
         return self._rarer(target, weight / weight.sum())
 
     def _selected(self, k: int) -> tuple[Array, Array, Array, Array]:
-        """Selected points of a group: class, g1, weight, target."""
+        """Return the selected points of group k: class, g1, weight, target."""
         weight, rho = (float(value) for value in self.batch.groups[:, k])
         if self.batch.given:
             sign, shares, target = self._given(rho)
@@ -130,8 +132,8 @@ class GenericAverages:
         return s, g, w * weight, target
 
     def _rarer(self, target: Array, weight: Array) -> float:
-        """Return the distance of the mean target from the nearer class, relative to the distance of
-        the classes; 1/2 if targets lie outside.
+        """Return the distance of the mean target from the nearer class, relative to the distance
+        between the classes; 1/2 if targets lie outside of the interval between the classes.
         """
         low, high = self.loss.classes
         if target.min() < low or target.max() > high:
@@ -145,7 +147,7 @@ Averages = CompiledAverages | GenericAverages
 def averages_of(
     t: int, loss: Loss, labeler: Labeler, labels: Labelling, batch: Batch, room: Room
 ) -> Averages:
-    """Return the averages of a step, compiled where loss and labels allow."""
+    """Return the averages of a step: compiled ones if loss and labeler have them."""
     if batch.loss == OTHER:
         return GenericAverages(t, loss, labeler, labels, batch)
     return CompiledAverages(labels, batch, room)

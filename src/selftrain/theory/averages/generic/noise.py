@@ -1,20 +1,20 @@
-r"""Averages over the new noise $g_2$ for any loss, by adaptive panels that cannot step over a bend
+r"""Averages over the new noise $g_2$ for any loss, by adaptive panels that cannot miss a sharp bend
 of the loss.
 
 The field is $h = $ centre $ + b\,g_2$, the trained logit its proximal point x, $f = l'(x)$ and $k =
-\partial f/\partial h$. Panels run over x, where $h = x + c f$ is explicit; or over $g_2$, where the
-noise is so small against the field that x would not resolve it. Kinks of the loss are ends of
-panels. A panel is accepted when three things agree:
+\partial f/\partial h$. The integration variable is x, in which $h = x + c f$ is explicit; or $g_2$,
+if the noise is so small relative to the field that x would not resolve it. Panels end at kinks of
+the loss. A panel is accepted when three pairs of numbers agree:
 
-- its integrals, as a whole and as the sum of two unequal parts (no symmetry makes both miss the
-  same);
-- for each part, the integral of l'' (of k) and the difference of f at the ends: as $l'' \ge 0$, no
-  bend of the loss hides;
-- for each part, the integral of the density and the difference of the distribution function at the
-  ends.
+- its integrals, and the sums of the integrals over two unequal parts (unequal, so that symmetry
+  cannot give both the same error);
+- for each part, the integral of l'' (of k) and the difference of f between the ends: as $l'' \ge
+  0$, no bend of the loss can be missed;
+- for each part, the integral of the density and the difference of the distribution function between
+  the ends.
 
-Otherwise the parts are split further. A point that never settles is NaN, so that no step is
-confirmed on it.
+Otherwise the parts are split further. A point that does not converge becomes NaN, so that no step
+is confirmed with it.
 """
 
 from __future__ import annotations
@@ -33,50 +33,52 @@ from ..quadrature.prox import proximal
 from ..quadrature.rules import PANEL_W, PANEL_X
 
 ROWS = ("f", "ff", "k", "nk", "fk", "nfk", "ffk", "k3", "nk3", "fk3", "kk", "loss")
-"""The averages over the new noise, as in the record."""
+"""Names of the averages over the new noise, as in `record`."""
 
 DIFFERENCE = 1e-5
-"""Half the distance of the points a central difference is taken from, in units of the classes'
-distance.
-"""
+"""Step of central differences in the target, relative to the distance between the two classes."""
 
 RESOLVED = 2e-14
-"""Panels run over x where the rounding of $g_2$ as a function of x stays below this."""
+"""x is the integration variable if the rounding error of $g_2$ as a function of x is below this."""
 
 SPLIT = 0.43
-"""Where a panel is split: off the middle."""
+"""Position at which a panel is split, as a fraction of its length."""
 
 DEEPEST = 48
-"""Most levels of panels."""
+"""Largest number of times that a panel is split."""
 
 MOST_PANELS = 400
-"""With more open panels than this per point the averages are given up."""
+"""Largest number of open panels per point; with more the integration fails."""
 
 WATCHED = 3
-"""The first rows, f, f^2 and k, enter the equations: panels are refined for them, the others steer
-Newton's method.
+"""Number of first rows (f, f^2, k) that panels are refined for: they enter the equations, the
+others only the Jacobian.
 """
 
 CHUNK = 4096
-"""Panels that are evaluated at once: it bounds the memory."""
+"""Number of panels that are evaluated at once, which limits the memory."""
 
 MOST_AT_ONCE = 1_000_000
-"""Panels for the averages at one point of the search, several times what a kinked loss needs at the
-smallest tolerance: beyond, the search goes elsewhere.
+"""Largest number of panels of one evaluation of the averages, several times what a kinked loss
+needs at the smallest tolerance; with more the evaluation fails.
 """
 
 MOST_WORK = 5_000_000
-"""Panels that one step may take, ten times what a kinked loss needs: less than a minute."""
+"""Largest number of panels of a step: ten times what a kinked loss needs, less than a minute."""
 
 EPS = float(np.finfo(float).eps)
 
 Points = NDArray[np.intp]
-"""Which point each panel belongs to."""
+"""Indices of the points that panels belong to."""
 
 
 class Fields(NamedTuple):
-    r"""Points before the new noise: targets, centres of the field, weights; b, the size of the
-    noise, and $c = \chi\Delta$.
+    r"""The points at which averages over the new noise are computed.
+
+    Attributes:
+        target, centre, weight: target, field without new noise, and weight of each point.
+        noise: b, the standard deviation of the new noise.
+        strength: $c = \chi\Delta$.
     """
 
     target: Array
@@ -87,17 +89,17 @@ class Fields(NamedTuple):
 
 
 class Effort:
-    """Panels used by the averages of one step, and the largest logit so far.
+    """Number of panels used by the averages of one step, and the largest logit so far.
 
-    A search that goes astray, or a loss that contradicts itself, would otherwise refine panels for
-    hours. The loss is checked at the logits that are met, each time their range has doubled.
+    Without a limit, a diverging search or a loss with inconsistent derivatives would refine panels
+    for hours. The loss is checked at the logits that occur, each time their range has doubled.
     """
 
     def __init__(self, step: int):
         self.step, self.panels, self.checked = step, 0, 0.0
 
     def add(self, panels: int) -> None:
-        """Count panels; raise `ConvergenceError` where they are too many."""
+        """Count panels; raise `ConvergenceError` if they are too many."""
         self.panels += panels
         if self.panels > MOST_WORK:
             reason = (
@@ -117,13 +119,13 @@ class Effort:
 
 
 class _Panels(NamedTuple):
-    """Integrals over each panel, with what is needed to judge their errors.
+    """Integrals over each panel, and their error estimates.
 
     Attributes:
         rows: the integrals, in the order of `noise_averages`.
-        bend: the integral of k against the change of f between the ends of the panel.
-        mass: the integral of the density against its exact value.
-        rounding: the rounding errors of f, f^2, k and of the two checks.
+        bend: the integral of k minus the change of f between the ends of the panel.
+        mass: the integral of the density minus its exact value.
+        rounding: the rounding errors of f, f^2, k and of these two differences.
     """
 
     rows: Array
@@ -150,14 +152,17 @@ def noise_averages(
     errors.
 
     Rows: `ROWS`; with labels also $\partial f/\partial p$, $f\,\partial f/\partial p$,
-    $\partial k/\partial p$ at a given h.
-    Errors are $e^{-\rm exponent}$ of the averages over all points; `scale` gives their sizes if
-    these points are some of many. `effort` is that of the step, and may end it.
+    $\partial k/\partial p$ at a given h. Errors are $e^{-\rm exponent}$ of the averages over all
+    points.
+
+    Arguments:
+        scale: the sizes of these averages, if the points are only some of those of the step.
+        effort: counts the panels of the step, and raises if they are too many.
     """
     rule = _Rule(loss, fields, with_labels, effort)
     total, scale, stuck = _integrate(rule, exponent, scale)
     if stuck.size:
-        # a bend too sharp for x as the variable, found only on the way
+        # At these points the loss bends too sharply for x as the variable: use g2.
         few = fields._replace(
             target=fields.target[stuck], centre=fields.centre[stuck], weight=fields.weight[stuck]
         )
@@ -168,7 +173,10 @@ def noise_averages(
 
 
 def _integrate(rule: _Rule, exponent: float, scale: Array | None) -> tuple[Array, Array, Points]:
-    """Return the averages, the scales of their errors, and the points that did not converge."""
+    """Return the averages, the scales of their errors, and the points that did not converge.
+
+    `scale` as for `noise_averages`.
+    """
     point, low, high = rule.first_panels(exponent)
     whole = rule.integrals(point, low, high)
     if scale is None:
@@ -203,7 +211,7 @@ def _integrate(rule: _Rule, exponent: float, scale: Array | None) -> tuple[Array
 
 
 class _Rule:
-    """Panels for the points of one call."""
+    """The panels of the points of one call of `noise_averages`."""
 
     def __init__(
         self,
@@ -222,7 +230,9 @@ class _Rule:
         self.rate = noise / (1.0 + c * loss.curvature(target, self.middle))
 
     def first_panels(self, exponent: float) -> tuple[Points, Array, Array]:
-        """Return point, lower and upper end of each initial panel; refined rules have others."""
+        """Return point, lower and upper end of each initial panel; they depend on the exponent, so
+        that a refined rule is independent.
+        """
         loss, (target, centre, _, noise, c) = self.loss, self.fields
         reach = math.sqrt(2.0 * exponent)
         cuts = np.linspace(-reach, reach, 5)
@@ -299,14 +309,14 @@ class _Rule:
         ]
         return _Panels(
             np.array([(w * row).sum(axis=1) for row in rows]),
-            np.abs(bend) * peak,  # where no noise reaches, a bend does not matter
+            np.abs(bend) * peak,  # a bend counts only where the density is not negligible
             np.abs(mass),
             np.array(rounding),
         )
 
     def sizes(self, point: Points, whole: _Panels) -> Array:
-        """Return the averages over all points of |f|, f^2, k, of the relevant changes of f, and of
-        its terms.
+        """Return the averages over all points of |f|, f^2 and k, of the changes of f where the
+        density is not negligible, and of the terms of f; they are the scales of errors.
         """
         loss, (target, centre, weight, noise, c) = self.loss, self.fields
         share = weight / weight.sum()
@@ -322,7 +332,7 @@ class _Rule:
         return np.array([*rows, change, float(share @ terms)]) + 1e-300
 
     def allowed(self, exponent: float, scale: Array) -> Array:
-        """Return the errors allowed on a panel: in f, f^2, k, the change of f and the mass."""
+        """Return the allowed errors of a panel in f, f^2, k, the change of f and the mass."""
         tolerance = max(10.0 * math.exp(-exponent), 20.0 * EPS)
         rounding = 4.0 * EPS * scale[4]
         typical = math.sqrt(scale[1])
@@ -334,8 +344,8 @@ class _Rule:
         r"""Add the contribution of kinks to the averages of k', which is a delta function where l''
         jumps.
 
-        The kink $\kappa$ of x is at $h = \kappa + c\,l'(\kappa)$, where h has the density
-        $\varphi(n)/b$; with the target it moves.
+        The kink at $x = \kappa$ is at $h = \kappa + c\,l'(\kappa)$, where h has the density
+        $\varphi(n)/b$; its position depends on the target.
         """
         loss, (target, centre, _, noise, c) = self.loss, self.fields
         for j in range(self.kinks.shape[1]):
@@ -362,7 +372,9 @@ class _Rule:
 
 
 def beside(loss: Loss, target: Array) -> tuple[Array, Array]:
-    """Return targets a little below and above; between the classes if the target is."""
+    """Return targets slightly below and above the given ones, for central differences; they stay
+    between the classes if the target is.
+    """
     low, high = loss.classes
     step = DIFFERENCE * (high - low)
     inside = (low <= target) & (target <= high)

@@ -1,7 +1,8 @@
 r"""The averages of one group of samples for any loss and any labeler, in plain numpy.
 
-What `noise` gives as a function of the previous noise $g_1$ is integrated by 16-point panels split
-at thresholds and jumps of the label, and split further until two parts agree with the whole.
+The averages of `noise` are functions of the previous noise $g_1$. They are integrated over it by
+16-point panels, which are split at thresholds and jumps of the label, and further until the sum of
+two parts agrees with the whole.
 """
 
 from __future__ import annotations
@@ -21,27 +22,25 @@ from ..record import COUNT, NAMES, position
 from .noise import DIFFERENCE, MOST_AT_ONCE, ROWS, SPLIT, Effort, Fields, noise_averages
 
 LABEL_ROWS = ("y", "fy", "ky")
-"""What `noise_averages` adds for derivatives in the label."""
+"""Averages that `noise_averages` adds if derivatives in the label are requested."""
 
 SHARP, MASS, COLUMNS = slice(COUNT, COUNT + 5), COUNT + 5, COUNT + 6
-"""Columns of the integrals over a panel after the averages: derivatives in the sharpness, selected
-mass.
+"""Columns of the integrals over a panel after the averages: derivatives in the sharpness, and the
+selected probability mass.
 """
 
 BY_SHARPNESS = [position(name) for name in ("y", "sy", "gy", "fy", "ky")]
-"""Averages that, with the derivative of the label in the sharpness for that in its logit, are
-derivatives of E[f], E[s f], E[g f], E[f^2]/2, E[k] in the sharpness.
+"""Averages that become derivatives of E[f], E[s f], E[g f], E[f^2]/2, E[k] in the sharpness if the
+derivative of the label in its logit is replaced by that in the sharpness.
 """
 
 CONVERGED = (*(position(name) for name in ("f", "ff", "k", "gf", "sf")), MASS)
-"""Integrals that enter the equations, and that the panels are refined for; the others only steer
-Newton.
-"""
+"""Integrals that panels are refined for: they enter the equations, the others only the Jacobian."""
 
 
 def gather(s: Array, g: Array, rows: dict[str, Array]) -> Array:
-    """Sum weighted inner averages over the last axis of points (s, g1), times the powers of s and g
-    that begin the name of each average of the record.
+    """Return the averages of the record, summed over the last axis, from weighted averages `rows`
+    over the new noise at points (s, g1): each is multiplied by the powers of s and g in its name.
     """
     factors: dict[str, Any] = {"": 1.0, "s": s, "g": g, "sg": s * g, "gg": g * g}
     out = np.zeros((*s.shape[:-1], COUNT))
@@ -86,7 +85,9 @@ class Targets:
         return np.asarray(self.labeler.target(logit, gamma, self.loss), dtype=float)
 
     def slopes(self, logit: Array) -> tuple[Array, Array]:
-        """Derivatives of the target in the logit and in the sharpness, by central differences."""
+        """Return the derivatives of the target in the logit and in the sharpness, by central
+        differences.
+        """
         if math.isinf(self.sharpness):
             step = DIFFERENCE
             by_sharpness = np.zeros(logit.size)
@@ -100,8 +101,8 @@ class Targets:
         return by_logit, by_sharpness
 
     def _by_sharpness(self, logit: Array) -> Array:
-        """Return the derivative of the target in the sharpness, from the side on which no jump
-        crosses a point.
+        """Return the derivative of the target in the sharpness, by a difference to the side on
+        which no jump of the label passes the logit.
         """
         gamma, change = self.sharpness, DIFFERENCE * self.sharpness
         here = self.at(logit)
@@ -115,7 +116,9 @@ class Targets:
         return slope
 
     def _jumps_at(self, sharpness: float) -> Array:
-        """Return the logits at which the label jumps; their number must not depend on sharpness."""
+        """Return the logits at which the label jumps; raise if their number depends on the
+        sharpness.
+        """
         jumps = np.array(self.labeler.jumps(sharpness), dtype=float)
         if jumps.size != len(self.jumps):
             accepted = "for a gradient the number of its jumps may not change with the sharpness"
@@ -123,7 +126,7 @@ class Targets:
         return jumps
 
     def jump_slopes(self) -> Array:
-        """Derivatives of the places where the label jumps in the sharpness."""
+        """Return the derivatives in the sharpness of the logits at which the label jumps."""
         if math.isinf(self.sharpness):
             return np.zeros(len(self.jumps))
         change = DIFFERENCE * self.sharpness
@@ -133,10 +136,10 @@ class Targets:
 
 
 class GroupIntegrals:
-    """The averages over the samples of one group whose labels a model gave.
+    """The averages over the pseudo-labelled samples of one group.
 
     Arguments:
-        loss, labeler: of the step.
+        loss, labeler: loss and labeler of the step.
         old: the labelling model on the group.
         effort: counts the panels of the step.
     """
@@ -146,7 +149,9 @@ class GroupIntegrals:
         self.targets = Targets(labeler, loss, old.sharpness)
 
     def selected(self, exponent: float) -> tuple[Array, Array, Array, Array]:
-        """Selected points: class, g1, weight (the sum is the selected share), target."""
+        """Return the selected points: class, g1, weight (the sum is the selected proportion),
+        target.
+        """
         s, g, w, previous = self._nodes(self._first_panels(exponent))
         chosen = w > 0
         if not chosen.any():
@@ -154,8 +159,8 @@ class GroupIntegrals:
         return s[chosen], g[chosen], w[chosen], self.targets.at(previous[chosen])
 
     def _first_panels(self, exponent: float) -> Array:
-        """Return panels in g1, rows (class, from, to), cut at thresholds, jumps, and on a coarse
-        grid.
+        """Return panels in g1 as rows (class, from, to), split at thresholds, jumps, and the points
+        of a coarse grid.
         """
         mean, spread, bias, _, limit, sharpness = self.old
         jumps = [0.0, *self.targets.jumps]
@@ -186,7 +191,8 @@ class GroupIntegrals:
     def integrals(
         self, new: NewFields, exponent: float, with_labels: bool = False
     ) -> tuple[Array, int]:
-        """Return the averages over selected points, their share (`MASS`), and the points used.
+        """Return the averages over selected samples with their proportion (column `MASS`), and the
+        number of points.
 
         Panels are bisected until they agree with their halves.
         """
@@ -225,8 +231,8 @@ class GroupIntegrals:
         with_labels: bool,
         sizes: Array | None = None,
     ) -> tuple[Array, Array]:
-        """Return the integrals over each panel (class, from, to), zero where nothing is selected,
-        and the scales of `noise_averages`.
+        """Return the integrals over each panel (class, from, to), zero if no point of it is
+        selected, and the scales of `noise_averages`.
         """
         s, g, w, previous = self._nodes(panels)
         live = w > 0
@@ -252,9 +258,11 @@ class GroupIntegrals:
         return out, np.ones(5) if sizes is None else sizes
 
     def edges(self, new: NewFields, exponent: float, share: float) -> Array:
-        """Return where the integrand jumps, at both thresholds and where the label jumps among
-        selected points: class, g1, density, by how much f, f^2 and k fall, the side of a threshold
-        (else 0), the derivative of the place of a jump in the sharpness.
+        """Return the points at which the integrand jumps, one row for each: both thresholds, and
+        the jumps of the label among selected samples.
+
+        Columns: class, g1, density, the decreases of f, f^2 and k across it, the side of a
+        threshold (else 0), and the derivative of the position of a label's jump in the sharpness.
         """
         mean, spread, bias, rho, limit, _ = self.old
         places = [(side * limit, side, 0.0) for side in (1.0, -1.0)]
@@ -268,7 +276,7 @@ class GroupIntegrals:
             beside = np.array([logit - near, logit + near])
             fields = new.at(np.full(2, s), np.full(2, g), self.targets.at(beside), np.ones(2))
             f, ff, k = noise_averages(self.loss, fields, exponent, effort=self.effort)[0][:3]
-            kept = np.array([side <= 0, side >= 0])  # which side of the edge is selected
+            kept = np.array([side <= 0, side >= 0])  # whether each side of the edge is selected
             falls = [float((row * kept) @ [1.0, -1.0]) for row in (f, ff, k)]
             weight = (rho if s > 0 else 1 - rho) * math.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
             rows.append([s, g, weight / share, *falls, side, moves])

@@ -1,1 +1,1 @@
-"""Rules for Gaussian averages: fixed rules, adaptive panels, the proximal map."""
+"""Quadrature for Gaussian averages: fixed rules, adaptive panels, and the proximal map."""

@@ -1,9 +1,9 @@
 """Integrals of many steep functions at once, by halving panels until two estimates agree.
 
-The laws of the logits need, for every point of a plot, an integral whose integrand has a layer of
-its own width at its own place. The caller gives edges that mark these places (see `graded`);
-here the panels between them are refined where the 16-point Gauss-Legendre rule has not
-settled, for all integrals together.
+The laws of the logits need, for every point of a plot, an integral whose integrand changes steeply
+in a narrow layer, with its own position and width. The caller gives edges that mark the layers (see
+`graded`); the panels between them are refined where the 16-point Gauss-Legendre rule has not
+converged, for all integrals together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def integrate(
     """Return one integral for each row, from its smallest to its largest edge.
 
     Arguments:
-        function: called with rows, shape (n, 1), and abscissas, shape (n, 16).
+        function: integrand; called with row indices, shape (n, 1), and abscissas, shape (n, 16).
         rows, edges: flat arrays: `edges[i]` is an edge of integral `rows[i]`, in any order.
         tolerance: absolute error allowed on a panel, one number per row.
 
@@ -66,8 +66,8 @@ def graded(center: Array, left: Array, right: Array, reach: Array) -> Array:
     """Return edges around each center, at distances `left` and `right` times 1, 6, 36, ... up to
     `reach`.
 
-    The result has one row a center; a function with a layer of these widths at the center is
-    smooth on every panel between the edges.
+    The result has one row per center. A function that changes over these widths around the center
+    is smooth on every panel between the edges.
     """
     narrowest = min(float(left.min(initial=1.0)), float(right.min(initial=1.0)))
     count = int(np.ceil(np.log(float(reach.max(initial=1.0)) / narrowest) / np.log(6.0))) + 1

@@ -30,25 +30,24 @@ def proximal(
     strength: ArrayLike,
     start: ArrayLike = 0.0,
 ) -> Array:
-    r"""$\mathrm{argmin}_x\,[(x-h)^2/(2c) + l(p, x)]$, to the last digits that `loss.slope`
-    supports.
+    r"""Return $\mathrm{argmin}_x\,[(x-h)^2/(2c) + l(p, x)]$, to the accuracy of `loss.slope`.
 
     Since $\partial_2 l$ increases, the root of g lies between $h$ and $h - c\,\partial_2 l(p, h)$.
     Newton's method runs inside this bracket from its point nearest to `start` (for the logistic
-    loss and 0 it then converges monotonically, whatever c); a step that leaves the bracket, or
-    shrinks too slowly, is replaced by a bisection in $\mathrm{asinh}\,x$, which crosses many
-    decades as fast as it closes in. A slope that jumps through the root (a kink) is found by the
-    bisection.
+    loss and 0 it then converges monotonically for every c). A step that leaves the bracket, or
+    shrinks too slowly, is replaced by a bisection in $\mathrm{asinh}\,x$, which is fast also if the
+    bracket spans many orders of magnitude. If g jumps through zero (at a kink of the loss), the
+    bisection finds the jump.
 
     Arguments:
         loss: a convex loss; only `slope` and `curvature` are used.
-        target: p, what the logit is fitted to.
-        field: h, the logit before the point itself was trained on.
-        strength: c >= 0, how far the point moves its own logit.
-        start: where to begin, a guess of x.
+        target: p, the label.
+        field: h, the logit of the point under the model fitted without it.
+        strength: c >= 0, how strongly the point changes its own logit.
+        start: initial guess of x.
 
     Returns:
-        The trained logits x, in the common shape of the three arrays.
+        The trained logits x, in the common shape of target, field and strength.
 
     >>> from selftrain.losses import Squared
     >>> proximal(Squared(), target=1.0, field=[0.0, 3.0], strength=1.0)
@@ -61,7 +60,7 @@ def proximal(
 
 
 def _root(loss: Loss, p: Array, h: Array, c: Array, start: Array) -> Array:
-    """Safeguarded Newton on the points that have not converged yet."""
+    """Return the roots by a safeguarded Newton method, on the points that have not converged."""
     other_end = np.clip(h - c * _slope(loss, p, h), -_FARTHEST, _FARTHEST)
     low, high = np.minimum(h, other_end), np.maximum(h, other_end)
     x = np.clip(start, low, high)

@@ -1,9 +1,9 @@
 r"""Rules for Gaussian averages, sized by the singularities of the integrand for an error $e^{-T}$;
 T is the exponent.
 
-With D the distance of the nearest singularity from the axis, in units of the Gaussian:
+With D the distance of the nearest singularity from the real axis, in standard deviations:
 
-- Gauss-Hermite with n nodes errs by $n!\,D^{-2n}$ (for $n \le D^2$);
+- Gauss-Hermite with n nodes has the error $n!\,D^{-2n}$ (for $n \le D^2$);
 - the trapezoidal rule has the step $2\pi D/(T + D^2/2)$, never longer than $\pi\sqrt{2/T}$;
 - 16-point Gauss-Legendre panels converge like $e^{-32\eta}$ if no singularity is inside the
   Bernstein ellipse $\eta$ of a panel (`clear_length`). They end at jumps: thresholds, hard labels.
@@ -11,7 +11,7 @@ With D the distance of the nearest singularity from the axis, in units of the Ga
 The label $\sigma(\gamma\tilde h)$ has poles at $\gamma\tilde h = \pm i\pi$. The proximal map of the
 logistic loss has branch points at $\mathrm{Im}\,h = \pm\pi$ for every strength c. `outer_rule`
 integrates over the class and the previous noise $g_1$, given selection; `given_labels` over class
-and label where labels are given; `inner_rule` over the new noise $g_2$.
+and label if labels are given; `inner_rule` over the new noise $g_2$.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ....runtime.kernels import kernel
 from ...tolerances import MILD_CHANGE, PANEL_SPAN, TRAPEZOID_DISTANCE
 
 HERMITE_MAX = 24
-"""Longest Gauss-Hermite rule; where it is not enough the trapezoidal rule is as short."""
+"""Longest Gauss-Hermite rule; if it is not enough, the trapezoidal rule needs no more nodes."""
 
 PANEL_X, PANEL_W = roots_legendre(16)
 HERMITE_X = np.zeros((HERMITE_MAX + 1, HERMITE_MAX))
@@ -43,8 +43,8 @@ points of the prox, their real and imaginary parts.
 
 class OldModel(NamedTuple):
     r"""The labelling model on a group of samples: $\tilde h = s\,$`mean` + `bias` + `spread`
-    $g_1$, selected where $|\tilde h| >$ `limit`; `rho` is the proportion of s = 1. The label is
-    $\sigma(\gamma\tilde h)$ with $\gamma$ = `sharpness` (infinite: the sign).
+    $g_1$, selected if $|\tilde h| >$ `limit`; `rho` is the proportion of s = 1. The label is
+    $\sigma(\gamma\tilde h)$ with $\gamma$ = `sharpness` (the sign of $\tilde h$ if infinite).
     """
 
     mean: float
@@ -71,7 +71,9 @@ class Logits(NamedTuple):
 
 @kernel(allocates=False, internal=True)
 def hermite_size(distance: float, exponent: float) -> int:
-    """Return the size of the Gauss-Hermite rule of error exp(-exponent), 0 if it would be long."""
+    """Return the size of the Gauss-Hermite rule of error exp(-exponent), 0 if it would exceed
+    `HERMITE_MAX`.
+    """
     log_error = 0.0
     for n in range(1, HERMITE_MAX):
         log_error += math.log(n) - 2.0 * math.log(distance)
@@ -84,7 +86,7 @@ def hermite_size(distance: float, exponent: float) -> int:
 
 @kernel(allocates=False, internal=True)
 def trapezoid_step(distance: float, exponent: float) -> float:
-    """Step of the trapezoidal rule against a Gaussian, for an error exp(-exponent)."""
+    """Return the step of the trapezoidal rule for a Gaussian average of error exp(-exponent)."""
     return min(
         math.pi * math.sqrt(2.0 / exponent),
         2.0 * math.pi * distance / (exponent + 0.5 * distance * distance),
@@ -93,10 +95,10 @@ def trapezoid_step(distance: float, exponent: float) -> float:
 
 @kernel(allocates=False, internal=True)
 def inner_rule(scale: float, exponent: float, rule: Any) -> int:
-    """Write nodes and weights of a rule against the standard Gaussian; return their number.
+    """Write nodes and weights of a rule for standard Gaussian averages to the two rows of `rule`;
+    return their number.
 
-    It suits f(scale * x) with f analytic in the strip |Im| < pi, to an error of exp(-exponent).
-    Nodes and weights are the two rows of `rule`.
+    For functions f(scale * x) with f analytic in the strip |Im| < pi its error is exp(-exponent).
     """
     distance = math.pi / max(scale, 1e-300)
     n = hermite_size(distance, exponent)
@@ -118,9 +120,9 @@ def clear_length(x: float, longest: float, near: Any, floor: float, exponent: fl
     r"""Return the length of a 16-point panel that starts at x, at most `longest`, of error
     exp(-exponent).
 
-    Singularities lie outside the ellipse with the ends as foci if the distances to both ends add up
-    to at least length times $\cosh\eta$. `near` lists (real, imaginary) parts of singularities;
-    none is closer to the axis than `floor`.
+    A singularity lies outside the ellipse with the ends of the panel as foci if its distances to
+    both ends add up to at least the length times $\cosh\eta$. `near` lists (real, imaginary) parts
+    of singularities; none is closer to the axis than `floor`.
     """
     eta = exponent / 32.0
     least = min(longest, 2.0 * floor / math.sinh(eta))
@@ -154,14 +156,14 @@ def _panels(
 
 @kernel(allocates=False, internal=True)
 def _branch_points(s: float, old: OldModel, new: Logits, reach: float, near: Any) -> None:
-    r"""Find where the prox of class s has branch points as a function of $g_1$; fill the rows of
-    `near` from 1 on.
+    r"""Fill the rows of `near` from 1 on with the branch points of the proximal map of class s as a
+    function of $g_1$.
 
-    The prox depends on $G = h + c\,p$ alone, with branch points at $-e \pm i\pi$ and $c + e \pm
-    i\pi$. The average over new noise of scale b replaces them by growth like $\exp((\mathrm{Im}^2 -
-    \mathrm{Re}^2)/2b^2)$ around these points, kept off by treating a row of points at height 3b as
+    The map depends on $G = h + c\,p$ alone, with branch points at $-e \pm i\pi$ and $c + e \pm
+    i\pi$. The average over new noise of scale b removes them, but grows like $\exp((\mathrm{Im}^2 -
+    \mathrm{Re}^2)/2b^2)$ around these points; therefore points at height 3b are treated as
     singular. For hard labels h is linear in $g_1$ on each side; for soft ones $G(g_1)$ is inverted
-    by bisection on the axis and Newton off it.
+    by bisection on the real axis and by Newton's method off it.
     """
     sharpness, noise, c = old.sharpness, new.noise, new.strength
     centre = s * old.mean + old.bias
@@ -185,7 +187,7 @@ def _branch_points(s: float, old: OldModel, new: Logits, reach: float, near: Any
         if offset != 0 and 3.0 * noise < math.pi:
             continue
         target = -edge + 1.5 * offset * noise
-        # the upper edge is the lower one after h -> -h, y -> -y
+        # The upper branch points are the lower ones after h -> -h, y -> -y.
         lo, hi = -reach, reach
         for _ in range(30):
             g = 0.5 * (lo + hi)
@@ -196,7 +198,7 @@ def _branch_points(s: float, old: OldModel, new: Logits, reach: float, near: Any
                 lo = g
         if abs(lo) > 0.999 * reach:
             continue
-        # from there G grows like k Y + A exp(Y): start Newton at a root of (A + k)(exp(Y) - 1)
+        # G grows from here like k Y + A exp(Y): start Newton at a root of (A + k)(exp(Y) - 1).
         label = 1.0 / (1.0 + math.exp(side * (sharpness * centre + rate * lo)))
         turn = height / (c * label + scale / rate)
         first, height_of_first = 0.5 * math.log1p(turn * turn) / rate, math.atan(turn) / rate
@@ -229,8 +231,8 @@ def _branch_points(s: float, old: OldModel, new: Logits, reach: float, near: Any
 
 @kernel(allocates=False)
 def given_share(sign: float, label: float, rho: float, wrong: Any) -> float:
-    """Return the share of samples of class `sign` with the given label `label`, both -1 or 1;
-    `wrong` has the share of wrong labels in the negative and in the positive class.
+    """Return the proportion of samples with class `sign` and given label `label`, both -1 or 1;
+    `wrong` has the proportions of wrong labels in the negative and in the positive class.
     """
     flipped: float = wrong[1] if sign > 0.0 else wrong[0]
     return (rho if sign > 0.0 else 1.0 - rho) * (1.0 - flipped if sign == label else flipped)
@@ -238,8 +240,8 @@ def given_share(sign: float, label: float, rho: float, wrong: Any) -> float:
 
 @kernel(allocates=False, internal=True)
 def given_labels(rho: float, wrong: Any, nodes: Any) -> int:
-    """Fill in the outer nodes of given labels, one for each pair of class and label that occurs;
-    return how many.
+    """Fill `nodes` for given labels, one node for each pair of class and label that occurs; return
+    their number.
     """
     count = 0
     for kind in range(4):
@@ -257,11 +259,12 @@ def given_labels(rho: float, wrong: Any, nodes: Any) -> int:
 def outer_rule(
     old: OldModel, new: Logits, exponent: float, near: Any, nodes: Any
 ) -> tuple[int, float]:
-    r"""Fill in nodes over the class s and the previous logit $\tilde h$, given selection; `near`
-    has room for singularities.
+    r"""Fill `nodes` for averages over the class s and the previous logit $\tilde h$ of the selected
+    samples.
 
-    Fills the rows of `nodes`: s, g, weight (they sum to one over the selected points), $\tilde h$.
-    Returns the number of nodes (-1: too many) and the logarithm of the selected fraction.
+    The rows of `nodes` are s, g, weight (the sum is one) and $\tilde h$; `near` is a buffer for
+    singularities. Returns the number of nodes (-1: too many) and the logarithm of the selected
+    proportion.
     """
     mean, spread, bias, limit, sharpness = old.mean, old.spread, old.bias, old.limit, old.sharpness
     hard = math.isinf(sharpness)
@@ -293,7 +296,7 @@ def outer_rule(
                 floor = min(floor, near[side, k, 1])
     hermite = 0 if jumps else hermite_size(floor, exponent)
     smooth = (not jumps) and (hermite > 0 or floor >= TRAPEZOID_DISTANCE)
-    count = int(np.int64(0))  # no constant, so that `_panels` is compiled once
+    count = int(np.int64(0))  # not a literal: else `_panels` is compiled twice
     peak = -1e300
     for side in range(2):
         s = 1.0 - 2.0 * side
@@ -314,7 +317,7 @@ def outer_rule(
                 nodes[1, count], nodes[2, count] = i * step, step
                 count += 1
         else:
-            for below in range(2):  # beyond the threshold, mirrored where logits are negative
+            for below in range(2):  # logits > threshold; then, mirrored, those < -threshold
                 turn = 1.0 - 2.0 * below
                 lo = (limit - turn * centre) / spread
                 hi = math.sqrt(max(lo, 0.0) ** 2 + 2.0 * exponent) + tilt
