@@ -14,7 +14,7 @@ from selftrain.errors import InvalidInput, SelfTrainError, nearest
 
 
 class Command(NamedTuple):
-    """The module of a command and what it does."""
+    """The module of a command, and a line of help."""
 
     module: str
     does: str

@@ -1,4 +1,4 @@
-"""Results stored one JSON object a line as they come, so that an interrupted run resumes."""
+"""Results stored as they come, one JSON object per line, so that an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class JsonLines:
-    """A file of results; `rows` are those it has.
+    """A file of results; `rows` are the stored ones.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -24,11 +24,11 @@ class JsonLines:
         self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
 
     def known(self, *names: str) -> set[tuple[Any, ...]]:
-        """Return these entries of every stored row."""
+        """Return the entries with these names of every stored row, as tuples."""
         return {tuple(row[name] for name in names) for row in self.rows}
 
     def add(self, row: dict[str, Any]) -> None:
-        """Store a row at once."""
+        """Append a row to the file."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         self.rows.append(row)

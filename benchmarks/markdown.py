@@ -19,7 +19,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def between(page: str, marks: tuple[str, str], text: str) -> str:
-    """Return a page with what stands between its two marks replaced.
+    """Return a page with the text between its two marks replaced.
 
     >>> between("a <b> old <e> c", ("<b>", "<e>"), "new").split()
     ['a', '<b>', 'new', '<e>', 'c']

@@ -6,7 +6,7 @@ import argparse
 
 
 def parser(command: str, documentation: str | None) -> argparse.ArgumentParser:
-    """Return a parser that shows the documentation of a module as it is written."""
+    """Return a parser whose help shows the docstring of a module without reflowing it."""
     return argparse.ArgumentParser(
         prog=f"python -m benchmarks {command}",
         description=documentation,

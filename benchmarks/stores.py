@@ -1,13 +1,13 @@
-"""Where finished points could be stored: our SQLite file, plain SQLite, Parquet and Zarr.
+"""Comparison of stores for finished points: our SQLite file, plain SQLite, Parquet and Zarr.
 
     python -m benchmarks stores [--points 10000]
 
-Each store takes batches as a sweep gives them, every batch on disk before the next. Measured:
-processor time to write and to read all, bytes, and what becomes of a flipped bit: noticed,
-harmless, or a wrong number that nobody notices. Every store has its checksums on: Parquet those of
-its pages, Zarr those of its chunks (crc32c; the file with names and keys has none). SQLite has none
-that Python's module offers (an extension, cksumvfs, would add them), so it is measured as it comes;
-our store has a digest in every row. Zarr is measured if it is installed.
+Each store receives batches as in a sweep; every batch is on disk before the next. Measured are the
+processor time to write and to read all points, the size in bytes, and the effect of a flipped bit:
+detected, harmless, or an undetected wrong number. All checksums are enabled: in Parquet those of
+pages, in Zarr those of chunks (crc32c; the file with names and keys has none). Python's SQLite
+module offers none (the extension cksumvfs would add them); our store has a digest in every row.
+Zarr is measured if it is installed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STEPS = 17
 
 
 def points(count: int) -> list[Finished]:
-    """Return two numbers and a row over t each, as a sweep of `solve` stores them."""
+    """Return points with two numbers and an array over t, as a sweep of `solve` stores them."""
     draw = np.random.default_rng(0)
     return [
         Finished(
@@ -96,7 +96,7 @@ class Sqlite:
 
 
 class Parquet:
-    """A file per batch, beside its place first, then moved there."""
+    """A file per batch, written under a temporary name and then renamed."""
 
     def write(self, folder: Path, found: list[Finished]) -> None:
         import pyarrow as pa
@@ -133,8 +133,8 @@ class Parquet:
 
 
 class Zarr:
-    """An array per quantity over the number of the point, a chunk per batch with its checksum; keys
-    beside it.
+    """An array over the points for each quantity, with a chunk and its checksum per batch; the keys
+    are in a separate file.
     """
 
     def write(self, folder: Path, found: list[Finished]) -> None:
@@ -179,7 +179,7 @@ def _row(values: Any) -> tuple[Any, ...]:
 def flips(
     kind: Any, folder: Path, expected: dict[str, tuple[Any, ...]], tries: int
 ) -> dict[str, int]:
-    """Return what becomes of one flipped bit at a random place."""
+    """Count the effects of single flipped bits at random places."""
     chance = random.Random(0)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
     sizes = [path.stat().st_size for path in files]

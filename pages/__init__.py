@@ -1,1 +1,2 @@
-"""Pages and pictures made in a clone: of `make run`, of the papers, of the documentation."""
+"""Pages and pictures that are made in a clone: the first page of `make run`, the pages of the
+papers, the pictures of the documentation."""

@@ -1,7 +1,7 @@
 """The first page, in about a minute: `python -m pages.first README.md --out FOLDER`.
 
-The headline comes from theory, in this process. Meanwhile the examples of the README run in
-processes of their own, as a reader would paste them; the page shows what they print.
+The headline is computed from theory in this process. Meanwhile the examples of the README run in
+separate processes, exactly as printed there; the page shows their output.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .headline_text import finding, remarks, table
 
 TITLE = "Self-training a linear classifier: what it does, and what helps"
 HEADLINE = ("headline.png", "headline-narrow.png", "headline.pdf")
-"""The picture, its version for a phone, and for print."""
+"""Files of the picture: for the page, for a phone, and for print."""
 
 EXAMPLES = ("On real data", "In theory")
 """Titles of the examples, in the order of the README."""
@@ -48,7 +48,7 @@ LINKS = {
 
 @dataclass
 class FirstPage:
-    """The page, written again whenever something is added."""
+    """The page; `write` is called again whenever a part is finished."""
 
     folder: Path
     links: str
@@ -60,7 +60,7 @@ class FirstPage:
         return self.folder / "index.html"
 
     def draw(self, story: Headline) -> None:
-        """Draw the headline, wide, narrow and for print."""
+        """Draw the picture of the headline in all three versions."""
         from .headline_picture import NARROW, plot_headline
 
         wide, narrow = plot_headline(story), plot_headline(story, NARROW)
@@ -126,7 +126,7 @@ def main() -> None:
 
 
 def examples(readme: Path) -> list[str]:
-    """Return the blocks of Python of a README: one with data, one of theory."""
+    """Return the Python blocks of a README: one with real data, one with theory."""
     found = re.findall(r"^```python\n(.*?)^```$", readme.read_text("utf-8"), re.DOTALL | re.M)
     if len(found) != len(EXAMPLES):
         raise SystemExit(f"{readme}: {len(EXAMPLES)} examples expected, found {len(found)}")
@@ -135,7 +135,7 @@ def examples(readme: Path) -> list[str]:
 
 @contextmanager
 def started(code: str) -> Iterator[subprocess.Popen[str]]:
-    """Run Python code in a process, which ends with the block."""
+    """Run Python code in a process, which is ended at the end of the block."""
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -159,7 +159,7 @@ def output(process: subprocess.Popen[str]) -> str:
 
 
 def _links(docs: Path, folder: Path) -> str:
-    """Return links to pages of the documentation beside the README."""
+    """Return links to pages of the documentation, relative to the folder of the page."""
     near = os.path.relpath(docs, folder.resolve())
     return "".join(
         f'<p><a href="{html.escape(near)}/{name}">{title}</a></p>'

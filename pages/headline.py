@@ -1,4 +1,4 @@
-r"""The headline: what self-training buys when the classes are imbalanced, and what it takes.
+r"""The headline: what self-training gains with imbalanced classes, and what it needs for that.
 
 Four methods are tuned on the same data within the same bounds: the supervised baseline, naive
 self-training, self-training with annealed labels and a fixed bias (`heuristics: annealing`,
@@ -36,10 +36,10 @@ class Contender:
     """A method: a recipe, its theory, and finite systems.
 
     Attributes:
-        name: in the table and in the figure.
+        name: its name in the table and in the figure.
         tuned: names of the hyperparameters that were tuned.
         run: the theory.
-        simulated: finite systems, if simulated.
+        simulated: finite systems; None if they are not simulated.
     """
 
     name: str
@@ -63,7 +63,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Headline:
-    """Everything the headline figure and table show."""
+    """The results that the headline figure and table show.
+
+    `helped` has both heuristics; `unhelped` is the same recipe without them.
+    """
 
     problem: Problem
     labeled_only: Contender
@@ -74,12 +77,12 @@ class Headline:
     limits: BayesLimits
 
     def __iter__(self) -> Iterator[Contender]:
-        """Iterate over the competitors that run over the steps."""
+        """Iterate over the methods that have steps."""
         return iter((self.naive, self.helped, self.unhelped))
 
 
 def headline() -> Headline:
-    """Tune every competitor; theory alone."""
+    """Tune every method by theory."""
     start = PROBLEM.replace(steps=0)
     found = tuned(PROBLEM, RIDGES, [Recipe(ridge, ridge) for ridge in (1e-6, 1e-3)])
     alone, naive = Recipe(lambda_l=found.labeled_only.ridge), found.recipe
@@ -105,10 +108,10 @@ def headline() -> Headline:
 def simulated(
     story: Headline, features: int = 16384, seeds: int = 8, progress: ProgressOption = None
 ) -> Headline:
-    """Add finite systems with the heuristics.
+    """Add simulated finite systems for the method with the heuristics.
 
-    The naive optimum is not simulated: at its ridge, near 1e-6 with separable labelled data, the
-    fit of a finite system is ill-conditioned.
+    The naive optimum is not simulated: its ridge is near 1e-6 and the labelled data are separable,
+    so the fit of a finite system is ill-conditioned.
 
     Arguments:
         features: size N of the simulated systems.

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .headline import Headline
 
 WIDE, NARROW = (7.2, 4.2), (4.2, 4.2)
-"""Inches of the figure on a page, and on a phone."""
+"""Width and height of the figure in inches, on a page and on a phone."""
 
 
 def plot_headline(story: Headline, size: tuple[float, float] = WIDE) -> Figure:
-    """Draw four errors against t, each line with its name and last value beside it."""
+    """Draw the errors of four methods against t, with name and last value beside each line."""
     with style.styled():
         figure = new_picture(*size, 160)
         ax = figure.add_subplot()

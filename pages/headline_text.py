@@ -42,7 +42,7 @@ def finding(story: Headline) -> tuple[str, ...]:
 
 
 def remarks(story: Headline) -> list[str]:
-    """Explain the columns of the table, empty cells, and searches that ended at a bound."""
+    """Return remarks on the table: its columns, empty cells, and searches that ended at a bound."""
     sentences = [
         "λ_L, λ_U: ridge of the labelled fit and of the self-training steps; a: annealing, the "
         "sharpness of the pseudo-labels at step t is 1 + a t."
@@ -70,7 +70,7 @@ def remarks(story: Headline) -> list[str]:
 
 
 def rows(story: Headline) -> list[Row]:
-    """Return one row per competitor, then the errors they are compared with."""
+    """Return one row per method, then the reference errors."""
     full, limits = story.supervised, story.limits
     made = [_row(one) for one in (story.labeled_only, *story)]
     made.append(_line("fully supervised", full.error, full.ridge))

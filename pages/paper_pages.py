@@ -80,7 +80,7 @@ and bars are explained on [the page of the first paper](paper.md).
 """
 
 FIRST = "self-training"
-"""The paper whose page explains the words."""
+"""The paper whose page explains claims, findings, verdicts and bars."""
 
 PREDICTIONS = "predictions"
 """The figure whose claims are the numbered predictions, which have their own table."""
@@ -139,13 +139,13 @@ def _head(paper: Paper | None) -> str:
 
 
 def _claims_head(claims: list[Mapping[str, Any]]) -> list[str]:
-    """Return the heading of the claims and how many hold; nothing if there are none."""
+    """Return the heading of the claims and the counts of their verdicts; empty if there are none."""
     said = f"Of {len(claims)} claims {count(claims)}. {_flipping(claims)}\n"
     return ["## Claims of the paper", said] if claims else []
 
 
 def _flipping(entries: Iterable[Mapping[str, Any]]) -> str:
-    """Say how many verdicts depend on a bar."""
+    """Return a sentence on how many verdicts depend on a bar."""
     barred, flip = flipping(entries)
     return f"{barred} depend on a bar; {flip} of these would change at twice or half of one."
 
@@ -203,8 +203,11 @@ def _quoted(claim: Mapping[str, Any]) -> str:
 def write(
     folder: Path, docs: Path, quick: Path | None = None, verdicts: Path = VERDICTS
 ) -> list[Path]:
-    """Write the pages of the papers with records in a folder, their images and verdicts; verdicts of
-    other papers stay as they are.
+    """Write the pages of all papers that have records in a folder, their images and the verdicts;
+    verdicts of other papers stay unchanged.
+
+    Returns:
+        The files of the pages.
     """
     full = {name: _records(folder, name) for name in PAPERS}
     made = {name: records for name, records in full.items() if records}

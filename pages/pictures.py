@@ -4,7 +4,7 @@
 
 writes into DOCS/images self-training.gif, headline.png, continuum-path.png,
 continuum-imbalance.png, continuum-annealing.png, simulation-theory.png, real-data.png and plan.png,
-or those that are named. Those of speed come from `python -m benchmarks`.
+or only those that are named. The pictures on speed come from `python -m benchmarks`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
 SIZES = {128: 64, 1024: 32, 8192: 16, 2**20: 3}
-"""Features of the simulated systems, and how many of each."""
+"""Sizes N of the simulated systems, and the number of systems of each size."""
 
 ANNEALED_UNTIL = 0.2
 r"""$\lambda_U T$ of the annealed runs, near its tuned value at 256 and 1024 steps."""
 
 
 def self_training() -> bytes:
-    """Film self-training without and with the heuristics: the clusters and the separating line."""
+    """Return an animation of self-training without and with the heuristics: the clusters and the
+    separating line.
+    """
     from selftrain.plots.plane import film
     from selftrain.theory.solve import solve
 
@@ -45,7 +47,7 @@ def self_training() -> bytes:
 
 
 def headline() -> Figure:
-    """Draw the heuristics between supervised learning and the Bayes error."""
+    """Draw the headline figure with simulated systems."""
     from .headline import headline, simulated
     from .headline_picture import plot_headline
 

@@ -1,9 +1,9 @@
 """Which samples to label next: disputed ones, uncertain ones, or any? (A minute of processor time.)
 
-From 20 random labels, 20 more are asked for in three ways; then self-training is fitted again and
-its balanced error is measured on the samples that none of them asked for. "Disputed" is what a
-plan could offer: samples on which the supervised fit and self-training disagree, those first on
-which they disagree most.
+Starting with 20 random labels, 20 more are queried in three ways; then self-training is fitted
+again, and its balanced error is measured on the samples that none of the ways queried. "Disputed"
+is what a plan could offer: samples on which the supervised fit and self-training disagree, those
+with the largest disagreement first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WAYS = ("random", "uncertain", "disputed")
 
 
 def one_run(X: np.ndarray, classes: np.ndarray, seed: int) -> list[float]:
-    """Return the balanced errors after asking in each way."""
+    """Return the balanced error after querying labels in each of the `WAYS`."""
     labeled = labeled_rows(classes, START, seed)
     y = np.full(len(classes), -1)
     y[labeled] = classes[labeled]

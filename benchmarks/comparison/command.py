@@ -1,4 +1,4 @@
-"""Compare the classifier with its competitors: run what is missing, print and write the tables.
+"""Compare the classifier with its competitors: compute missing runs, print and write the tables.
 
 Every run is stored in the folder `--out`; the same command resumes an interrupted comparison.
 """

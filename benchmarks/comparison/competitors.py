@@ -1,9 +1,9 @@
-"""Linear competitors, each a function from a split to a verdict on the test rows.
+"""Linear competitors, each a function from a split to predictions for the test rows (`Verdict`).
 
-Competitors get columns as people prepare them: tables standardised, images centred with one scale
-and in their 100 leading principal directions (a help to all of them), text as it is. Their ridge is
-chosen by cross-validated log loss on the labelled rows; those named "default C" use scikit-learn's
-C = 1, as most people do.
+Competitors get the usual preprocessing: tables are standardised; images are centred, scaled by one
+number and projected on their 100 leading principal directions (which helps all of them); text is
+unchanged. Their ridge is chosen by cross-validated log loss on the labelled rows; those named
+"default C" use scikit-learn's default C = 1.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from selftrain.arrays import Array
 from .tasks import Split
 
 DIRECTIONS = 100
-"""Of images, for the competitors; and of text where a method needs a covariance or distances."""
+"""Number of principal directions of images, and of text if a method needs a covariance or
+distances."""
 
 RIDGES = (0.001, 0.01, 0.1, 1.0, 10.0)
-"""Values of scikit-learn's C that the labelled rows choose from."""
+"""Values of scikit-learn's C among which cross-validation on the labelled rows chooses."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a method says of the test rows.
+    """The predictions of a method for the test rows.
 
     Attributes:
-        decision: class of every test row.
-        score: grows with the evidence for class 1.
-        probability: of class 1, None if the method has none.
-        share: estimated proportion of class 1, NaN if the method has none.
+        decision: predicted class of every row.
+        score: a number per row that grows with the evidence for class 1.
+        probability: probability of class 1; None if the method gives none.
+        share: estimated proportion of class 1; NaN if the method gives none.
     """
 
     decision: Array
@@ -53,8 +54,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A split as the competitors see it, with the C that its labelled rows choose, plain and
-    balanced.
+    """A split after preprocessing; `ridge` is the C chosen by cross-validation on the labelled
+    rows, by class weight (None or "balanced").
     """
 
     train: Any
@@ -66,7 +67,7 @@ Method = Callable[[Split, Prepared], Verdict]
 
 
 def prepared(split: Split, kind: str) -> Prepared:
-    """Return a split with its columns as people prepare them."""
+    """Return a split with the usual preprocessing for its kind of data."""
     train, test = split.train, split.test
     if kind == "table":
         center, spread = train.mean(axis=0), train.std(axis=0)
@@ -147,8 +148,9 @@ def spreading(split: Split, rows: Prepared) -> Verdict:
 
 
 def mixture_em(split: Split, rows: Prepared) -> Verdict:
-    """Fit two Gaussians with one covariance by EM; the classes of labelled rows are fixed. Decides
-    at even odds.
+    """Fit two Gaussians with one covariance by EM; the classes of labelled rows are fixed.
+
+    Decisions are made as if the classes were equally frequent.
     """
     train, test = dense(rows)
     known = split.target >= 0
@@ -167,8 +169,10 @@ def mixture_em(split: Split, rows: Prepared) -> Verdict:
 
 
 def discriminant(rows: Array, share: Array) -> tuple[Array, float, float]:
-    """Return direction, bias at even odds and log-odds of the share, from soft classes and a shrunk
-    covariance.
+    """Return the linear discriminant of soft classes, with a shrunk covariance.
+
+    Returns:
+        Direction, bias for equally frequent classes, and log-odds of the class proportion.
     """
     mass = np.array([(1 - share).sum(), share.sum()])
     means = np.array([(1 - share) @ rows, share @ rows]) / mass[:, None]
@@ -179,10 +183,10 @@ def discriminant(rows: Array, share: Array) -> tuple[Array, float, float]:
 
 
 def transductive_svm(split: Split, rows: Prepared) -> Verdict:
-    """Fit a linear SVM on labelled and pseudo-labelled rows whose weight grows, class proportions
-    of the labelled rows.
+    """Fit a transductive linear SVM (Joachims), with labels switched for all rows at once.
 
-    Joachims' transductive SVM with its switching of labels done for all rows at once.
+    The weight of the pseudo-labelled rows grows from fit to fit; their class proportions are those
+    of the labelled rows.
     """
     known = split.target >= 0
     share = float(split.target[known].mean())
@@ -202,7 +206,7 @@ def transductive_svm(split: Split, rows: Prepared) -> Verdict:
 
 
 def dense(rows: Prepared) -> tuple[Array, Array]:
-    """Return training and test rows; text in its leading directions."""
+    """Return dense training and test rows; text is projected on its leading directions."""
     if not issparse(rows.train):
         return rows.train, rows.test
     directions = TruncatedSVD(DIRECTIONS, random_state=0).fit(rows.train)

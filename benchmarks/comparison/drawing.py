@@ -1,4 +1,5 @@
-"""The figure of the comparison: mean errors by number of labels, the difference on every task."""
+"""The figure of the comparison: mean errors by number of labels, and the difference on every
+task."""
 
 from __future__ import annotations
 

@@ -12,18 +12,18 @@ from selftrain.arrays import Array
 from .competitors import Verdict
 
 SMALLEST = 1e-6
-"""Probabilities are clipped this far from 0 and 1: one sure mistake must not be the whole log
-loss.
+"""Probabilities are clipped to this distance from 0 and 1, so that one confident mistake does not
+dominate the log loss.
 """
 
 DEGRADATION = 0.02
-"""A run is degraded if its balanced error is so much above that of the supervised baseline."""
+"""A run is degraded if its balanced error exceeds that of the supervised baseline by this much."""
 
 BINS = 10
 
 
 def measured(verdict: Verdict, truth: Array, hidden_share: float) -> dict[str, float]:
-    """Return all measures of a verdict; NaN if the method does not give what they need.
+    """Return all measures of a verdict; NaN if the method does not give the required output.
 
     Arguments:
         hidden_share: true proportion of class 1 among the training rows.
@@ -54,7 +54,7 @@ def balanced_error(decision: Array, truth: Array) -> float:
 
 
 def calibration_error(probability: Array, truth: Array) -> float:
-    """Return the mean distance of probability and frequency over ten bins of equal counts.
+    """Return the mean distance between probability and frequency over ten bins of equal counts.
 
     >>> calibration_error(np.full(40, 0.25), np.tile([0, 0, 0, 1], 10))
     0.0

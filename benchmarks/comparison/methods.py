@@ -27,7 +27,7 @@ from .tasks import Split
 
 
 def _fitted(model: Any, split: Split) -> Verdict:
-    """Fit one of our models to the columns as they are."""
+    """Fit one of our models to the raw columns."""
     model.fit(split.train, split.target)
     score = model.decision_function(split.test)
     probability = model.predict_proba(split.test)[:, 1]
@@ -35,7 +35,7 @@ def _fitted(model: Any, split: Split) -> Verdict:
 
 
 def anchored(**settings: Any) -> Method:
-    """Fit `SelfTrainingLinearClassifier`, deciding at even odds."""
+    """Fit `SelfTrainingLinearClassifier` with balanced decisions."""
 
     def method(split: Split, rows: Prepared) -> Verdict:
         model = SelfTrainingLinearClassifier(
@@ -47,7 +47,7 @@ def anchored(**settings: Any) -> Method:
 
 
 def few_labels(safe: bool = False) -> Method:
-    """Fit `FewLabelClassifier`; the kind of data is what it recognises."""
+    """Fit `FewLabelClassifier`, which recognises the kind of data itself."""
 
     def method(split: Split, rows: Prepared) -> Verdict:
         return _fitted(FewLabelClassifier(safe=safe, random_state=0), split)

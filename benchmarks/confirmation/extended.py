@@ -1,12 +1,13 @@
 r"""The equations of one step in extended precision, with exact derivatives.
 
-Numbers are long doubles (64 bits of mantissa on most machines): what cancels to eight digits still
-leaves eleven. Derivatives are complex steps, so nothing is subtracted to get them: a parameter gets
-an imaginary part of 1e-40 and the imaginary part of an equation is its derivative. Where the
-integrand jumps, the ends of the panels move into the complex plane with the jump.
+Numbers are long doubles (64 bits of mantissa on most machines): after a cancellation of eight
+digits, eleven are left. Derivatives are computed by complex steps, without subtraction: a parameter
+gets an imaginary part of 1e-40, and the imaginary part of an equation, divided by it, is the
+derivative. If the integrand jumps, the ends of the panels move into the complex plane with the
+jump.
 
-Steps and unknowns are those of `independent`; averages are made here, on panels that are halved
-until the integrals settle. Losses: logistic in any units, and squared.
+Steps and unknowns are those of `independent`; averages are computed here, on panels that are halved
+until the integrals converge. Losses: logistic in any units, and squared.
 """
 
 from __future__ import annotations
@@ -25,26 +26,27 @@ TINY = REAL("1e-40")
 """Imaginary part of a complex step."""
 
 SETTLED = 1e-15
-"""Panels are halved until a halving changes the integrals by less, relative to their size."""
+"""Panels are halved until the relative change of the integrals is smaller than this."""
 
 UNSETTLED = 1e-12
-"""A larger doubt in the integrals leaves a step undecided."""
+"""A step is undecided if the error estimate of its integrals is larger than this."""
 
 GENERATIONS = 14
-"""Most halvings of a panel."""
+"""Largest number of halvings of a panel."""
 
 FURTHEST = 36.0
-"""Jumps further out than this are beyond the numbers of `independent`."""
+"""Largest distance of a jump from zero; further out, densities underflow in `independent`."""
 
 MOST_PANELS = 150
-"""Panels of a class; a step that needs more is left undecided."""
+"""Largest number of panels of a class; a step that needs more is undecided."""
 
 MOVING = (1, 2, 3)
-"""Marks of ends that move with the step: both thresholds, and the sign of a hard label."""
+"""Marks of panel ends that move with the parameters of a step: the two thresholds, and the jump of
+a hard label."""
 
 
 class Panels(NamedTuple):
-    """Panels in the old noise: their ends, and the marks of ends that move."""
+    """Panels of the integral over the old noise: their ends, and marks of those that move."""
 
     low: Any
     high: Any
@@ -53,7 +55,7 @@ class Panels(NamedTuple):
 
 
 def old_logit(step: Step, s: float, g: Any) -> Any:
-    """Return the logit of the step before."""
+    """Return the logit of the previous model at class s and old noise g."""
     return step.omega * (s * step.mu + np.sqrt(step.delta) * g) + step.old_bias
 
 
@@ -89,7 +91,7 @@ def integrand(step: Step, z: Any, s: float, g: Any) -> tuple[Any, Any, Any]:
 
 
 def _sums(step: Step, z: Any, s: float, low: Any, high: Any) -> Any:
-    """Return integrals of 1, f, g f, f^2, k over each panel, then sizes of f and g f."""
+    """Return integrals of 1, f, g f, f^2, k, |f| and |g f| over each panel."""
     half = 0.5 * (high - low)
     g = low[:, None] + half[:, None] * (1 + NODES)
     w = half[:, None] * WEIGHTS * gaussian(g)
@@ -100,13 +102,13 @@ def _sums(step: Step, z: Any, s: float, low: Any, high: Any) -> Any:
 
 
 def _ends(step: Step, z: Any, s: float) -> Panels:
-    """Return the first panels: those `independent` begins with, and the jumps marked."""
+    """Return the initial panels, those of `independent`, with marks at the jumps."""
     plain: list[Any] = [
         float(np.real(x)) if isinstance(x, (np.floating, np.complexfloating)) else x for x in step
     ]
     found = independent.outer_ends(Step(*plain), np.real(z).astype(float), s)
     jumps = [(_jump(step, s, mark).real, mark) for mark in _marks(step)]
-    # beyond a jump in the tail there may be all that counts
+    # the only selected samples may be beyond a jump in the tail
     beyond = max((abs(x) for x, _ in jumps if abs(x) < FURTHEST), default=0.0)
     reach = REAL(max(abs(found[0]), abs(found[-1]), math.hypot(beyond, TAIL)))
     marks = [(REAL(x), 0) for x in (-reach, *found, reach)]
@@ -132,13 +134,13 @@ def _marks(step: Step) -> tuple[int, ...]:
 
 
 def _jump(step: Step, s: float, mark: int) -> Any:
-    """Return where the old logit is at a threshold or at zero."""
+    """Return the old noise at which the old logit equals a threshold or zero."""
     logit = {1: -step.threshold * step.omega, 2: step.threshold * step.omega, 3: 0.0}[mark]
     return (logit - s * step.mu * step.omega - step.old_bias) / (np.sqrt(step.delta) * step.omega)
 
 
 def settle(step: Step, z: Any, s: float) -> tuple[Panels, float]:
-    """Return panels on which the integrals have settled, and the error estimate that is left."""
+    """Return panels on which the integrals have converged, and their error estimate."""
     todo = _ends(step, z, s)
     done: list[Panels] = []
     values = _sums(step, z, s, todo.low, todo.high)
@@ -171,7 +173,7 @@ def settle(step: Step, z: Any, s: float) -> tuple[Panels, float]:
 
 
 def totals(step: Step, z: Any, s: float, panels: Panels) -> Any:
-    """Return integrals of 1, f, g f, f^2, k over a class, with ends that move."""
+    """Return integrals of 1, f, g f, f^2, k over a class, including the motion of panel ends."""
     low, high = panels.low.astype(z.dtype), panels.high.astype(z.dtype)
     for mark in _marks(step):
         shift = _jump(step, s, mark)
@@ -210,8 +212,12 @@ def residual(step: Step, z: Any, panels: dict[float, Panels]) -> Any:
 
 
 class Solved(NamedTuple):
-    """A step at a point: its equations, their derivatives in the unknowns, the panels, and the
-    doubt in the averages.
+    """The equations of a step at a point.
+
+    Attributes:
+        value, jacobian: the residuals, and their derivatives with respect to the unknowns.
+        panels: the panels of each class.
+        doubt: error estimate of the averages.
     """
 
     value: Any
@@ -227,7 +233,7 @@ def extended(step: Step) -> Step:
 
 
 def at(step: Step, z: Any) -> Solved:
-    """Return equations and Jacobian at z."""
+    """Evaluate the equations and their Jacobian at z."""
     z = np.asarray(z, dtype=REAL)
     panels, doubt = {}, 0.0
     if not step.first:
@@ -244,14 +250,16 @@ def at(step: Step, z: Any) -> Solved:
 
 
 def along(step: Step, z: Any, panels: dict[float, Panels], rates: dict[str, Any]) -> Any:
-    """Return the derivative of the equations when fields of the step move at these rates."""
+    """Return the derivative of the equations along a direction: rates of change of fields of the
+    step.
+    """
     moved = {name: getattr(step, name) + 1j * TINY * REAL(rate) for name, rate in rates.items()}
     return residual(step._replace(**moved), np.asarray(z, dtype=COMPLEX), panels).imag / TINY
 
 
 def newton(step: Step, z: Any, solved: Solved, right: Any) -> Any:
-    """Return the solution of the linear system, in scaled doubles with one refinement in long
-    doubles.
+    """Return the solution of the linear system with this right-hand side, in scaled doubles with
+    one iterative refinement in long doubles.
     """
     unit = independent.scales(step, np.asarray(z, dtype=float)).astype(REAL)
     matrix = solved.jacobian * unit
@@ -265,8 +273,8 @@ def newton(step: Step, z: Any, solved: Solved, right: Any) -> Any:
 
 
 def correction(step: Step, z: Any) -> independent.Verdict:
-    """Return how far z is from the root, by Newton's method: where it arrives depends on what the
-    step is given, not on the digits of z.
+    """Return the distance of z from the root, which is found by Newton's method from z; so the
+    result does not depend on the rounding of z.
     """
     step = extended(step)
     start = z = np.asarray(z, dtype=REAL)

@@ -1,4 +1,4 @@
-"""Averages over the new noise for `extended`, in long doubles and along complex steps.
+"""Averages over the new noise for `extended`, in long doubles, with complex-step derivatives.
 
 The proximal point is found in real numbers; one more Newton step in the complex plane gives its
 derivative.
@@ -13,20 +13,20 @@ import numpy as np
 REAL = np.longdouble
 
 PLAIN_NOISE = 0.05
-"""Below this scale of the new noise a Gauss-Hermite rule is exact to all digits."""
+"""Scale of the new noise below which a Gauss-Hermite rule is exact to all digits."""
 
 NARROW_NOISE = 1.2
-"""Above this scale the integral runs over the proximal point itself."""
+"""Scale of the new noise above which the proximal point is the variable of integration."""
 
 TAIL = 11.5
-"""Gaussians end here: 1e-29 of the peak."""
+"""End of Gaussian integrals in standard deviations: 1e-29 of the peak."""
 
 NEAR = 1e-13
-"""A proximal point this near to the root is completed by one more Newton step."""
+"""Distance from the root at which one more Newton step completes a proximal point."""
 
 
 def _legendre(count: int) -> tuple[Any, Any]:
-    """Return nodes and weights of Gauss and Legendre, polished in long doubles."""
+    """Return Gauss-Legendre nodes and weights, refined in long doubles."""
     x = np.polynomial.legendre.leggauss(count)[0].astype(REAL)
     for _ in range(3):
         before, here = np.ones_like(x), x
@@ -38,7 +38,7 @@ def _legendre(count: int) -> tuple[Any, Any]:
 
 
 def _hermite(count: int) -> tuple[Any, Any]:
-    """Return nodes and weights for a standard Gaussian, polished in long doubles."""
+    """Return Gauss-Hermite nodes and weights for a standard Gaussian, refined in long doubles."""
     x = np.polynomial.hermite_e.hermegauss(count)[0].astype(REAL)
     for _ in range(3):
         before, here = np.ones_like(x), x
@@ -77,8 +77,10 @@ def bend(x: Any) -> Any:
 
 
 def pull(soft: bool, y: Any, u: Any) -> Any:
-    """Return f at the proximal point u: off the label's logit y, or, for a hard label y = p, u
-    itself.
+    """Return f at the proximal point u.
+
+    For a soft label, y is its logit and u is relative to it; for a hard label, y is 0 or 1 and u is
+    the logit itself.
     """
     if soft:
         return slope(y, u)
@@ -86,7 +88,7 @@ def pull(soft: bool, y: Any, u: Any) -> Any:
 
 
 def prox(soft: bool, y: Any, d: Any, c: Any) -> Any:
-    """Return u with u + c f = d: Newton inside a bracket, then once in the complex plane."""
+    """Solve u + c f = d by bracketed Newton's method, with a last step in the complex plane."""
     y, d, strength = np.broadcast_arrays(np.real(y), np.real(d), np.real(c))
     low = np.minimum(d, 0) if soft else np.where(y > 0.5, d, d - strength)
     high = np.maximum(d, 0) if soft else np.where(y > 0.5, d + strength, d)
@@ -136,7 +138,7 @@ def inner(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
 
 
 def _over_prox(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
-    """Return the same as an integral over the proximal point."""
+    """Return the averages of `inner`, with the proximal point as variable of integration."""
     label, centre = np.real(y)[..., None], np.real(d0)[..., None]
     marks = np.array([-TAIL, -8, -5.5, -3.5, -2, -1, 0, 1, 2, 3.5, 5.5, 8, TAIL], dtype=REAL)
     ends = prox(soft, label, centre + np.real(b) * marks, c)

@@ -1,16 +1,17 @@
-r"""The theory of K classes against finite systems: K = 3, 4 and 10, spheres and covariances, every
-kind of label, data reuse and wrong labels.
+r"""The theory of K classes compared with finite systems: K = 3, 4 and 10, spheres and covariances,
+every kind of label, data reuse and wrong labels.
 
-A mean over seeds deviates from the theory by its standard error and by a term in 1/N. Both are
-fitted to the deviations at the sizes at hand, $a + b/N$, for every entry of every quantity at every
-step; the score is a in units of its error, as the standard normal number of the same probability
-(with 16 seeds Student's t, whose tails are far longer, would pass 4 by chance in a few of the
-thousands of entries). Results are stored as they come; the same command resumes.
+The deviation of a mean over seeds from the theory consists of noise and a term in 1/N. For every
+entry of every quantity at every step, $a + b/N$ is fitted to the deviations at all sizes. The score
+is a in units of its standard error, converted to the standard normal number with the same tail
+probability (with 16 seeds, Student's t has far longer tails and would exceed 4 by chance in a few
+of the thousands of entries). Results are stored as they come; the same command resumes.
 
-A term in 1/N describes the deviation where the biases of single runs are small beside the spread of
-the scores. In "ten, bias fixed" the weights shrink to a hundredth while the biases of step 0 stay,
-with a variance of 5/N; at step 2 the noise of a score has a variance of 0.0045, so the error is in
-this regime only for N far above 1,000 (`docs/classes.md`). Sharpened labels keep the weights large.
+The deviation is a term in 1/N only if the biases of single runs are small compared with the spread
+of the scores. In "ten, bias fixed", the weights shrink to a hundredth while the biases of step 0
+stay, with a variance of 5/N; at step 2 the noise of a score has a variance of 0.0045, so the error
+is in this regime only for N far above 1,000 (`docs/classes.md`). Sharpened labels keep the weights
+large.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ GRAM = np.array([[3.0, 0.4, -0.6], [0.4, 2.4, 0.2], [-0.6, 0.2, 2.0]])
 UNEVEN = {3: (0.5, 0.3, 0.2), 4: (0.4, 0.3, 0.2, 0.1)}
 NOISY_ROWS = ((0.8, 0.2, 0.0), (0.0, 0.9, 0.1), (0.1, 0.1, 0.8))
 VARIANCES = (0.3, 0.5, 0.8, 1.2)
-"""Of the features of a covariance, a quarter each."""
+"""Variances of the features of a covariance, each for a quarter of them."""
 
 Words = dict[str, Any]
 SETTINGS: dict[str, tuple[int, str, Words, Words]] = {
@@ -74,12 +75,13 @@ SETTINGS: dict[str, tuple[int, str, Words, Words]] = {
 
 SIZES, SEEDS = (1_000, 2_000), 16
 TOLERANCE, ROUGH_TOLERANCE = 5e-4, 1e-3
-"""Of the theory, well below the standard error of a mean; of labels that jump and ten classes."""
+"""Tolerances of the theory, well below the standard error of a mean; the second is for labels that
+jump and for ten classes."""
 
 MANY_CLASSES = 10
 
 LIMIT = 4.0
-"""A score beyond is a disagreement."""
+"""A larger score is a disagreement."""
 
 
 def words(setting: str, features: int) -> tuple[Problem, Recipe]:
@@ -104,7 +106,9 @@ def _clusters(classes: int, shape: str, features: int) -> Clusters:
 
 
 def measure(setting: str, features: int, seeds: int) -> dict[str, Any]:
-    """Return deviations of all means from the theory and their standard errors, by name and t."""
+    """Return the deviations of all means over seeds from the theory, with their standard errors, by
+    name and t.
+    """
     problem, recipe = words(setting, features)
     smooth = problem.classes < MANY_CLASSES and not protocol_of(problem, recipe).jumps
     tolerance = TOLERANCE if smooth else ROUGH_TOLERANCE
@@ -128,8 +132,8 @@ def measure(setting: str, features: int, seeds: int) -> dict[str, Any]:
 
 
 def scores(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the score of every entry: the deviation left without its part in 1/N, fitted to
-    several sizes; of one size the deviation itself.
+    """Return the score of every entry (see above); `rows` are the results of one setting at one or
+    more sizes. With one size, the deviation itself is scored.
     """
     found = {}
     for key in set.intersection(*(set(row["off"]) for row in rows)):
@@ -147,7 +151,7 @@ def scores(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _as_normal(t: float, freedom: float) -> float:
-    """Return the size of the standard normal number with the tail of a Student's t."""
+    """Return the positive standard normal number with the tail probability of a Student's t."""
     tail = float(stdtr(freedom, -abs(t)))
     return -float(ndtri_exp(np.log(tail))) if tail > 0 else abs(t)
 

@@ -1,10 +1,10 @@
-"""The theory of general covariances against finite systems of synthetic Gaussian data.
+"""The theory of general covariances compared with finite systems of synthetic Gaussian data.
 
 Six covariances (a log-normal spectrum and a power law, the mean along large, small or all modes)
-and eight recipes make 48 cells. A cell runs N = 400 and N = 2,000. The distance of a mean from the
-theory is a/N plus noise, so both sizes together give the distance without the a/N term, 5/4 of that
-at 2,000 minus 1/4 of that at 400. Its standard error comes from the variance over the seeds of both
-sizes, which falls as 1/N. Each takes a minute of one core.
+and eight recipes make 48 cells. A cell has runs with N = 400 and N = 2,000. The distance of a mean
+from the theory is a/N plus noise, so the two sizes give the distance without the a/N term: 5/4 of
+that at 2,000 minus 1/4 of that at 400. Its standard error comes from the variances over the seeds,
+which fall as 1/N. A cell takes a minute on one core.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SPECTRA = ("log-normal", "power law")
 ALONG = ("large modes", "small modes", "all modes")
 SEPARATION = 1.4
 SHARE = 0.1
-"""Modes that carry the mean, where not all do."""
+"""Fraction of the modes that carry the mean, unless all do."""
 
 RECIPES: dict[str, dict[str, Any]] = {
     "naive": {},
@@ -46,8 +46,8 @@ QUANTITIES = (
 
 
 class Score(NamedTuple):
-    """The largest |z| of a cell: at each size, and without the 1/N term; the latter with its
-    place.
+    """The largest |z| of a cell: at each size, and without the 1/N term; `where` is the quantity
+    and step of the latter.
     """
 
     small: float
@@ -57,7 +57,7 @@ class Score(NamedTuple):
 
 
 def drawn_clusters(spectrum: str, along: str, features: int) -> Clusters:
-    """Return a spectrum that depends on i/N alone, and a mean of fixed separation in it."""
+    """Return clusters whose spectrum depends on i/N only, with a fixed separation."""
     x = (np.arange(features) + 0.5) / features
     noise = np.exp(ndtri(1 - x)) if spectrum == "log-normal" else 0.5 * x**-0.5
     mean = np.ones(features)
@@ -73,7 +73,7 @@ def problem(spectrum: str, along: str, features: int) -> Problem:
 
 
 def score(spectrum: str, along: str, choice: dict[str, Any]) -> Score:
-    """Compute one cell."""
+    """Compute the score of one cell."""
     recipe = Recipe(lambda_l=0.1, lambda_u=0.05, **choice)
     runs, theories = {}, {}
     for n, seeds in SEEDS.items():

@@ -1,8 +1,9 @@
-"""The theory of data reuse against finite systems, in every mode, at two sizes.
+"""The theory of data reuse compared with finite systems, in every mode, at two sizes.
 
-Eight steps in each mode. Every mean over seeds is compared with the theory in units of its standard
-error. With `--growth`: small systems with many seeds instead, whose deviations are larger than
-their errors, to see them fall as 1/N. Results are stored as they come; the same command resumes.
+Runs have eight steps. Every mean over seeds is compared with the theory in units of its standard
+error. `--growth` runs small systems with many seeds instead, whose deviations are larger than their
+standard errors, to check that they fall as 1/N. Results are stored as they come; the same command
+resumes.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ SIZES = (2_000, 8_192)
 GROWTH_SIZES, GROWTH_MODES, GROWTH_SEEDS = (64, 128, 256), ("reused", "both"), 1_024
 COMPARED = ("q", "m", "bias", "overlap", "error", "fraction_selected", "pseudo_label_accuracy")
 TOLERANCE = 3e-4
-"""Of the theory, well below the standard error of a mean; labels that jump cannot be had to much
-less.
+"""Tolerance of the theory, well below the standard error of a mean; runs with labels that jump
+cannot be solved much more accurately.
 """
 
 
@@ -55,7 +56,9 @@ def words(mode: str) -> tuple[Problem, Recipe]:
 
 
 def measure(mode: str, features: int, seeds: int) -> dict[str, Any]:
-    """Return the largest |z| of a mode, where it is, and the relative deviation of q at the end."""
+    """Return the largest |z| of a mode with its quantity and step, and the relative deviation of q
+    at the last step.
+    """
     problem, recipe = words(mode)
     begin = time.process_time()
     ensemble = simulate(problem, recipe, features, seeds, probes=0, progress=False)

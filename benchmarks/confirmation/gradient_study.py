@@ -1,14 +1,14 @@
-r"""Gradients of random runs against differences of the solver, and a third route where they differ.
+r"""Gradients of random runs compared with finite differences, and a third method where they differ.
 
-For each random run one quantity is differentiated in ten or more entries of its problem and recipe:
-by `gradient`, and by extrapolated central differences of `solve`. Differences have an error of
-their own: what the last step of the extrapolation changed, and the accuracy of the two runs over
-their distance. An entry on which the two do not agree is settled by the equations of `extended`,
-which share no code with the package: there the derivative is carried forward from step to step,
-each step differentiated at its solution by complex steps in extended precision. Nothing is
-subtracted on that way.
+For each random run, one quantity is differentiated with respect to ten or more entries of its
+problem and recipe: by `gradient`, and by extrapolated central differences of `solve`. The error
+estimate ("noise") of a difference is the last change of the extrapolation plus the accuracy of the
+two runs over their distance. If the two derivatives do not agree, the equations of `extended`
+decide, which share no code with the package: there the derivative is carried forward from step to
+step, each step differentiated at its solution by complex steps in extended precision, without any
+subtraction.
 
-Rows are written as they come; a run that was interrupted continues where it stopped.
+Rows are written as they come; the same command resumes.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ SCALARS = ("lambda_l", "alpha_l", "annealing")
 PER_STEP = ("lambda_u", "sharpness", "threshold", "alpha_u", "rho_u", "delta_u")
 TOLERANCE = 1e-12
 WIDTH = 2e-3
-"""Widest difference of two runs, relative to the entry; the others are a half and a quarter."""
+"""Largest distance of the two runs of a difference, relative to the entry; the extrapolation also
+uses a half and a quarter of it."""
 
 CLOSE = 1e-6
-"""Relative difference up to which two derivatives agree in any case."""
+"""Two derivatives agree if their relative difference is below this, or within the noise."""
 
 LOST = 1e-12
-"""A derivative this small, relative to the quantity over the entry, is below the rounding of the
-quantity.
+"""A derivative is lost in rounding if it is smaller than this, relative to the quantity divided by
+the entry.
 """
 
 AGREE = "agree"
@@ -55,14 +56,16 @@ UNDECIDED = "undecided"
 FIELDS = [
     name for name in independent.Step._fields if name not in ("loss", "first", "hard", "fixed_bias")
 ]
-"""What a step is given in numbers."""
+"""The numeric fields of a step."""
 
 COLUMNS = ("index", "of", "entry", "step", "adjoint", "difference", "noise", "third", "outcome")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is moved: a field of problem or recipe, and the step of it (0 for a single number)."""
+    """The variable of a derivative: a field of problem or recipe, and the step (0 for a field that
+    is one number).
+    """
 
     name: str
     step: int
@@ -89,8 +92,9 @@ def _owner(name: str, problem: Problem, recipe: Recipe) -> Any:
 
 
 def draw(seed: int, index: int) -> tuple[Problem, Recipe, str]:
-    """Return a run with every per-step entry written out, of the ranges of `robustness`, built-in
-    losses, at most six steps.
+    """Return a random problem and recipe with explicit values for every step, and the quantity.
+
+    The ranges are those of `robustness`; losses are built-in ones, and there are at most six steps.
     """
     problem, recipe = random_problems.draw(seed, index)
     rng = np.random.default_rng([seed, index, 2])
@@ -130,7 +134,7 @@ def entries(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> list[
 def difference(
     problem: Problem, recipe: Recipe, of: str, entry: Entry, last: int
 ) -> tuple[float, float]:
-    """Return the derivative from runs beside this one, extrapolated twice, and its error."""
+    """Return the derivative by central differences, extrapolated twice, and its error estimate."""
     width = WIDTH * abs(entry.value(problem, recipe))
     slopes, noise = [], 0.0
     for part in (1.0, 0.5, 0.25):
@@ -146,7 +150,7 @@ def difference(
 
 
 def _size(run: Trajectory, of: str, t: int) -> float:
-    """Return the change of a quantity that a relative error of one in the state stands for."""
+    """Return the error of a quantity per unit of relative error in the state."""
     if of == "one_minus_cosine":
         return 2.0 * math.sqrt(float(run.v[t] / run.q[t]))
     if of == "bias_to_norm":
@@ -157,7 +161,7 @@ def _size(run: Trajectory, of: str, t: int) -> float:
 
 
 def third(run: Trajectory, of: str, entry: Entry, last: int) -> float:
-    """Return the derivative carried forward through the equations of the other engine."""
+    """Return the derivative, carried forward through the steps by the equations of `extended`."""
     move = np.zeros(4, dtype=REAL)  # of the state (m, v, B) and of chi
     for t in range(last + 1):
         move = _through(run, t, entry, move)
@@ -166,7 +170,7 @@ def third(run: Trajectory, of: str, entry: Entry, last: int) -> float:
 
 @cache
 def _solved(run: Trajectory, t: int) -> tuple[independent.Step, Any, extended.Solved]:
-    """Return step t in extended precision: its equations and their derivatives, made once for all
+    """Return step t in extended precision, its equations and their derivatives; cached for all
     entries.
     """
     step, z = judging.equations(run, t)
@@ -197,7 +201,9 @@ def _through(run: Trajectory, t: int, entry: Entry, old: Any) -> Any:
 def _moves(
     run: Trajectory, t: int, entry: Entry, step: independent.Step, old: Any
 ) -> dict[str, Any]:
-    """Return how the inputs of the step move with the entry, directly and by the step before."""
+    """Return the derivatives of the inputs of step t with respect to the entry, both direct and
+    through the previous step (`old`).
+    """
     moves: dict[str, Any] = dict.fromkeys(FIELDS, REAL(0))
     here = entry.step in (0, t)
     if t == 0:
@@ -224,13 +230,13 @@ def _moves(
     moves["anchor"] = moves["sharpness"] if step.anchor else 0.0
     moves["bias_anchor"] = moves["sharpness"] if step.bias_anchor else 0.0
     if run.recipe.fix_bias and step.bias_anchor:
-        # B = B' is a condition on B - gamma B'
+        # the unknown is B - gamma B', so a fixed bias B = B' depends on the sharpness gamma
         moves["bias"] = (1.0 - step.bias_anchor) * old[2] - moves["sharpness"] * step.old_bias
     return moves
 
 
 def _outcome(run: Trajectory, of: str, t: int) -> Any:
-    """Return derivatives of a quantity in (m, v, B, chi), from its definition."""
+    """Return the derivatives of a quantity with respect to (m, v, B, chi), from its definition."""
     m, v, bias = REAL(run.m[t]), REAL(run.v[t]), REAL(run.bias[t])
     q = m * m + v
     if of == "q":
@@ -270,7 +276,9 @@ def study(seed: int, index: int) -> list[dict[str, Any]]:
 
 
 def judged(run: Trajectory, of: str, entry: Entry, last: int, adjoint: float) -> dict[str, Any]:
-    """Return what the differences say of a derivative, and the third route where they disagree."""
+    """Compare a derivative (`adjoint`) with differences, and with the third method if they
+    disagree.
+    """
     try:
         other, noise = difference(run.problem, run.recipe, of, entry, last)
     except StageError:
@@ -288,7 +296,7 @@ def judged(run: Trajectory, of: str, entry: Entry, last: int, adjoint: float) ->
 
 
 def collect(seed: int, wanted: int, path: Path) -> tuple[list[dict[str, Any]], int]:
-    """Return all rows, those in the file included, and how many problems were drawn for them."""
+    """Return all rows, including those in the file, and the number of problems drawn for them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     if path.exists():

@@ -1,11 +1,12 @@
-r"""A second engine for the equations of one step, written from the formulas and sharing no code
-with the package.
+r"""A second engine for the equations of one step, written from the formulas, without code of the
+package.
 
-It is made to check, not to be fast. Averages are adaptive Gauss-Legendre panels in both noises.
-Panels begin at thresholds, at jumps of the label and, in growing distances, around every place
-where label or proximal point bend; a panel is accepted when its integrals agree with those of its
-halves. Jacobians are differences. A `correction` is the Newton step at a given solution: the
-distance to the root, to first order.
+It serves to check the package and need not be fast. Averages use adaptive Gauss-Legendre panels in
+both noises: the old noise g (of the previous model's logit) and the new one. Panels end at
+thresholds, at jumps of the label and, at growing distances, around every point at which label or
+proximal point bend; a panel is accepted if its integrals agree with those of its halves. Jacobians
+are finite differences. A `correction` is the Newton step at a given solution, which is, to first
+order, the distance to the root.
 
 Losses: logistic in any units, squared, and Huber's, whose kinks move with the target.
 """
@@ -33,14 +34,14 @@ from .independent_noise import (
 LOGISTIC, SQUARED, HUBER = 0, 1, 2
 
 MOST = 300
-"""Most panels that are halved in one average."""
+"""Largest number of panels that are halved in one average."""
 
 UNSETTLED = 1e-10
-"""Averages with a larger estimate of their error, relative to their size, do not count."""
+"""Averages with a larger relative error estimate are not settled."""
 
 
 class Loss(NamedTuple):
-    """Which loss, its units (logistic: l(k x)/k) and its width (Huber)."""
+    """The kind of a loss, its units k (logistic: l(k x)/k) and its width (Huber)."""
 
     kind: int
     units: float = 1.0
@@ -48,10 +49,15 @@ class Loss(NamedTuple):
 
 
 class Step(NamedTuple):
-    r"""What a step is given; `first` without old weights. `hard` labels have no sharpness.
+    r"""The inputs of a step.
 
-    The unknowns are $(a - A\omega, \eta, B - C B', \ln r, \ln\chi)$ with anchors A and C: 0, or the
-    sharpness.
+    The unknowns are $(a - A\omega, \eta, B - C B', \ln r, \ln\chi)$; the anchors A and C, 0 or the
+    sharpness, avoid cancellation.
+
+    Attributes:
+        first: whether it is step 0, without previous weights.
+        hard: whether labels are hard; the sharpness is then not used.
+        anchor, bias_anchor: A and C.
     """
 
     loss: Loss
@@ -75,7 +81,7 @@ class Step(NamedTuple):
 
 @njit(cache=True, error_model="numpy")
 def fields(step: Any, z: Any, s: float, g: float) -> tuple[float, float, float]:
-    """Return previous logit, field, and the field off the label's logit."""
+    """Return the previous logit, the field, and the field relative to the label's logit."""
     root = math.sqrt(step.delta)
     noise = root * g
     change = s * (step.mu * z[0] + step.nu2 * z[1]) + z[2] + noise * z[0]
@@ -93,7 +99,7 @@ def fields(step: Any, z: Any, s: float, g: float) -> tuple[float, float, float]:
 
 @njit(cache=True, error_model="numpy")
 def inner(step: Any, z: Any, s: float, g: float, tol: float, out: Any) -> None:
-    """Put the averages of f, f^2, k over the new noise at one point (s, g1) into `out`."""
+    """Write the averages of f, f^2, k over the new noise, at class s and old noise g, to `out`."""
     loss = step.loss
     c = math.exp(z[4]) * step.delta
     b = math.sqrt(step.delta) * math.hypot(math.sqrt(step.nu2) * z[1], math.exp(z[3]))
@@ -120,8 +126,8 @@ def inner(step: Any, z: Any, s: float, g: float, tol: float, out: Any) -> None:
 
 @njit(cache=True, error_model="numpy")
 def panel(step: Any, z: Any, s: float, lo: float, hi: float, tol: float, out: Any) -> None:
-    """Put the integrals of 1, f, g f, f^2, k, |f|, |g f| over selected points of a panel in g1 into
-    `out`.
+    """Write the integrals of 1, f, g f, f^2, k, |f|, |g f| over the selected part of a panel of the
+    old noise to `out`.
     """
     row = np.empty(4)
     half = 0.5 * (hi - lo)
@@ -145,8 +151,8 @@ def panel(step: Any, z: Any, s: float, lo: float, hi: float, tol: float, out: An
 
 @njit(cache=True, error_model="numpy")
 def outer_ends(step: Any, z: Any, s: float) -> Any:
-    """Return ends of panels in g1: the range, thresholds, the jump of the label, and distances from
-    where things bend.
+    """Return the ends of the initial panels of the old noise: the range, thresholds, the jump of
+    the label, and growing distances from bends of the integrand.
     """
     spread = math.sqrt(step.delta) * step.omega
     centre = s * step.mu * step.omega + step.old_bias
@@ -204,8 +210,8 @@ def outer_ends(step: Any, z: Any, s: float) -> Any:
 
 @njit(cache=True, error_model="numpy")
 def class_integrals(step: Any, z: Any, s: float, tol: float, total: Any) -> bool:
-    """Put the integrals over the selected points of a class into `total`; return whether they
-    settled.
+    """Write the integrals over the selected part of a class to `total`; return whether they
+    converged.
     """
     total[:] = 0.0
     if step.first:
@@ -261,7 +267,9 @@ def class_integrals(step: Any, z: Any, s: float, tol: float, total: Any) -> bool
 
 @njit(cache=True, error_model="numpy")
 def residual(step: Any, z: Any, tol: float, out: Any) -> bool:
-    """Put the five equations of the step into `out`; return whether the averages settled."""
+    """Write the residuals of the five equations of a step to `out`; return whether the averages
+    converged.
+    """
     total, sums = np.empty(7), np.zeros(5)  # share, f, s f, g f, f^2 and k apart
     square, stiff = 0.0, 0.0
     settled = True
@@ -289,7 +297,7 @@ def residual(step: Any, z: Any, tol: float, out: Any) -> bool:
 
 
 class Verdict(NamedTuple):
-    """Relative distance of a solution from the root, and whether the averages settled."""
+    """Relative distance of a solution from the root z, and whether the averages converged."""
 
     distance: float
     settled: bool
@@ -297,7 +305,7 @@ class Verdict(NamedTuple):
 
 
 def scales(step: Step, z: Any) -> Any:
-    """Return sizes of changes in the unknowns: of the weights, the bias, the logarithms."""
+    """Return the scale of each unknown: norm of the weights, bias, 1 for the logarithms."""
     size = math.hypot(z[0], math.sqrt(step.nu2) * z[1], math.exp(z[3]))
     return np.array(
         [size, max(abs(z[1]), size), max(abs(z[2]), math.sqrt(step.delta) * size), 1, 1]
@@ -305,7 +313,7 @@ def scales(step: Step, z: Any) -> Any:
 
 
 def jacobian(step: Step, z: Any) -> Any:
-    """Return differences on a coarser rule."""
+    """Return the Jacobian by finite differences, with averages of lower accuracy."""
     moves = 1e-3 * scales(step, z)
     here, there, columns = np.empty(5), np.empty(5), np.empty((5, 5))
     residual(step, z, COARSE, here)
@@ -318,8 +326,8 @@ def jacobian(step: Step, z: Any) -> Any:
 
 
 def relative(step: Step, z: Any, dz: Any) -> float:
-    """Return a change of the unknowns against the state: weights by their norm, the bias by itself
-    and the logits.
+    """Return the relative size of a change of the unknowns: weights relative to their norm, the
+    bias relative to itself and the spread of the logits.
     """
     nu = math.sqrt(step.nu2)
     a = step.anchor * step.omega + z[0]
@@ -336,7 +344,7 @@ def relative(step: Step, z: Any, dz: Any) -> float:
 
 
 def correction(step: Step, z: Any, tol: float = 1e-11) -> Verdict:
-    """Return how far z is from the root: Newton steps until they no longer change the distance."""
+    """Return the distance of z from the root, by Newton steps until it no longer changes."""
     start, value = z.copy(), np.empty(5)
     distance, settled = math.nan, True
     for _ in range(4):

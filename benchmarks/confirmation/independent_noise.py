@@ -1,8 +1,8 @@
 r"""Averages over the new noise for `independent`: f, f^2 and df/dh at given labels and fields.
 
-The proximal point of the logistic loss comes from Newton's method inside a bracket. Where the noise
-is narrow the average is a Gaussian rule over the noise; where it is wide, adaptive panels over the
-proximal point. Huber's loss has truncated moments in closed form.
+The proximal point of the logistic loss is found by bracketed Newton's method. If the noise is
+narrow, the average is a Gauss-Hermite rule over the noise; if it is wide, adaptive panels over the
+proximal point. Averages of Huber's loss are truncated moments in closed form.
 """
 
 from __future__ import annotations
@@ -22,22 +22,25 @@ WIDE_X = (-9.6 + 3.2 * np.arange(6)[:, None] + 1.6 * (1.0 + NODES)).ravel()
 WIDE_W = np.tile(1.6 * WEIGHTS, 6) * np.exp(-0.5 * WIDE_X**2) / math.sqrt(2.0 * math.pi)
 
 GRADES = np.array([0.0, 1.0, 3.5, 10.0, 38.0])
-"""Distances from a bend of the integrand at which panels end, in units of the bend."""
+"""Distances from a bend of the integrand at which panels end, in units of its width."""
 
 DEEPEST = 12
-"""Most halvings of a panel."""
+"""Largest number of halvings of a panel."""
 
 COARSE = 1e-6
-"""With this tolerance panels are not halved: good enough for differences."""
+"""Tolerance at which panels are not halved: accurate enough for finite differences."""
 
 ROOT_TAU = math.sqrt(2.0 * math.pi)
 
 
 class Label(NamedTuple):
-    """What a sample is trained on and where: the field is `centre` + `scale` times the new noise.
+    """The label of a sample and the distribution of its field.
 
-    A soft label is given by its logit `at`, and fields are relative to it; otherwise `at` is the
-    label itself, 0 or 1. `strength` is the c of the proximal map.
+    Attributes:
+        soft: whether the label is soft.
+        at: the logit of a soft label, to which fields are relative; otherwise the label, 0 or 1.
+        centre, scale: the field is `centre` + `scale` times the new noise.
+        strength: c of the proximal map.
     """
 
     soft: bool
@@ -75,7 +78,9 @@ def slope_soft(y: float, u: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def prox_soft(y: float, d: float, c: float) -> float:
-    """Return u with u + c (sigma(y + u) - sigma(y)) = d: between 0 and d; Newton in a bracket."""
+    """Solve u + c (sigma(y + u) - sigma(y)) = d for u, between 0 and d, by bracketed Newton's
+    method.
+    """
     low, high = min(0.0, d), max(0.0, d)
     u = d / (1.0 + c * bent(y))
     for _ in range(200):
@@ -96,7 +101,7 @@ def prox_soft(y: float, d: float, c: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def prox_hard(p: float, h: float, c: float) -> float:
-    """Return x with x + c (sigma(x) - p) = h."""
+    """Solve x + c (sigma(x) - p) = h for x."""
     low, high = h - c * (1.0 - p), h + c * p
     x = min(max(0.0, low), high)
     for _ in range(200):
@@ -116,7 +121,7 @@ def prox_hard(p: float, h: float, c: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def trained(label: Label, noise: float, out: Any) -> float:
-    """Put f, f^2 and k = df/dh at one value of the noise into `out`; return the proximal point."""
+    """Write f, f^2 and k = df/dh at one value of the noise to `out`; return the proximal point."""
     field, c = label.centre + label.scale * noise, label.strength
     u = prox_soft(label.at, field, c) if label.soft else prox_hard(label.at, field, c)
     at_u(label, u, out)
@@ -125,7 +130,7 @@ def trained(label: Label, noise: float, out: Any) -> float:
 
 @njit(cache=True, error_model="numpy")
 def at_u(label: Label, u: float, out: Any) -> tuple[float, float]:
-    """Put f, f^2 and k at a proximal point into `out`; return the field and its derivative in u."""
+    """Write f, f^2 and k at a proximal point to `out`; return the field and its derivative in u."""
     y, c = label.at, label.strength
     x = y + u if label.soft else u
     f = slope_soft(y, u) if label.soft else (sigmoid(x) if y == 0.0 else -sigmoid(-x))
@@ -136,7 +141,7 @@ def at_u(label: Label, u: float, out: Any) -> tuple[float, float]:
 
 @njit(cache=True, error_model="numpy")
 def panel_u(label: Label, lo: float, hi: float, out: Any) -> None:
-    """Put the integrals of f, f^2, k and 1 over a panel of the proximal point into `out`."""
+    """Write the integrals of f, f^2, k and 1 over a panel of the proximal point to `out`."""
     row = np.empty(3)
     half = 0.5 * (hi - lo)
     out[:] = 0.0
@@ -151,7 +156,7 @@ def panel_u(label: Label, lo: float, hi: float, out: Any) -> None:
 
 @njit(cache=True, error_model="numpy")
 def inner_logistic(label: Label, tol: float, out: Any) -> None:
-    """Put the averages of f, f^2 and k over the new noise into `out`."""
+    """Write the averages of f, f^2 and k over the new noise to `out`."""
     out[:3] = 0.0
     if label.scale < 0.3:
         few = label.scale < 0.03
@@ -164,7 +169,7 @@ def inner_logistic(label: Label, tol: float, out: Any) -> None:
 
 @njit(cache=True, error_model="numpy")
 def over_noise(label: Label, nodes: Any, weights: Any, out: Any) -> None:
-    """Add the averages by a rule over the noise."""
+    """Add the averages of f, f^2 and k, by a quadrature over the noise, to `out`."""
     row = np.empty(3)
     for j in range(nodes.size):
         if weights[j] > 1e-20:
@@ -175,7 +180,7 @@ def over_noise(label: Label, nodes: Any, weights: Any, out: Any) -> None:
 
 @njit(cache=True, error_model="numpy")
 def prox_ends(label: Label) -> Any:
-    """Return the ends of the first panels of the proximal point, in order."""
+    """Return the ends of the initial panels of the proximal point, in order."""
     row, edges = np.empty(3), np.empty(27)
     n = 0
     for g in (-9.0, -5.0, -2.2, 0.0, 2.2, 5.0, 9.0):
@@ -193,7 +198,9 @@ def prox_ends(label: Label) -> Any:
 
 @njit(cache=True, error_model="numpy")
 def over_prox(label: Label, tol: float, out: Any) -> None:
-    """Add the averages as integrals over the proximal point, on panels halved until they settle."""
+    """Add the averages of f, f^2 and k, as integrals over the proximal point, to `out`; panels are
+    halved until the integrals converge.
+    """
     ends = prox_ends(label)
     stack = np.empty((200, 3))
     whole, left, right = np.empty(4), np.empty(4), np.empty(4)
@@ -232,14 +239,16 @@ def over_prox(label: Label, tol: float, out: Any) -> None:
 
 @njit(cache=True, error_model="numpy")
 def inner_huber(d0: float, b: float, c: float, width: float, out: Any) -> None:
-    """Put the averages of Huber's loss into `out`: truncated moments of f = clip(d/(1+c)), where d
-    is the distance to the target.
+    """Write the averages of f, f^2 and k of Huber's loss to `out`.
+
+    They are truncated moments of f = clip(d/(1+c), -width, width), with the distance d to the
+    target.
     """
     k = 1.0 / (1.0 + c)
     edge = width * (1.0 + c)
     lo, hi = (-edge - d0) / b, (edge - d0) / b
     below, above = 0.5 * math.erfc(-lo / math.sqrt(2.0)), 0.5 * math.erfc(hi / math.sqrt(2.0))
-    if lo > 0:  # the middle, without cancellation
+    if lo > 0:  # probability of the linear range, without cancellation
         inside = 0.5 * (math.erfc(lo / math.sqrt(2.0)) - math.erfc(hi / math.sqrt(2.0)))
     elif hi < 0:
         inside = 0.5 * (math.erfc(-hi / math.sqrt(2.0)) - math.erfc(-lo / math.sqrt(2.0)))

@@ -1,6 +1,6 @@
-"""A solved step put to equations that share no code with the package, and a word for its distance.
+"""Check of a solved step by equations that share no code with the package, and its verdict.
 
-`independent` decides; what it does not confirm goes to `extended`.
+`independent` checks a step; if it does not confirm the step, `extended` does.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from . import extended, independent
 from .user_losses import Huber, Steep
 
 CONFIRMED = 1e-8
-"""A step this near to the root of its equations is confirmed."""
+"""Largest distance from the root of its equations at which a step is confirmed."""
 
 COVERED = 10.0
-"""A reported accuracy covers a distance up to this many times larger: it is the size of a Newton
-step, not a bound.
+"""A reported accuracy covers a distance up to this many times larger, because it is the size of a
+Newton step, not a bound.
 """
 
 PATIENCE = 2.0
 """Seconds of processor time that extended precision may take for a step; else it is undecided."""
 
 BEYOND_ROUNDING = 1e-6
-"""A distance on settled averages that the rounding of `independent` does not explain: the step is
-wrong even if extended precision takes too long to agree.
+"""Distance that rounding in `independent` cannot explain if the averages have converged: the step
+is then wrong even if extended precision takes too long to confirm that.
 """
 
 WORDS = ("none", "confirmed", "covered", "undecided", "wrong")
-"""What can be said of a step, from good to bad; "none" if it was not checked."""
+"""Verdicts on a step, from good to bad; "none": not checked."""
 
 
 def _as_independent(loss: Loss) -> independent.Loss:
@@ -49,7 +49,7 @@ def _as_independent(loss: Loss) -> independent.Loss:
 
 
 def equations(run: Trajectory, t: int) -> tuple[independent.Step, Any]:
-    """Return step t of a run as the other engine has it, and the solution in its unknowns."""
+    """Return step t of a run in the form of `independent`, and the solution in its unknowns."""
     problem, recipe, chi = run.problem, run.recipe, run.chi[t]
     loss, eta = _as_independent(problem.loss_at(t)), run.m_hat[t] * chi
     log_r = 0.5 * math.log(run.chi_hat[t]) + math.log(chi)
@@ -90,8 +90,9 @@ def equations(run: Trajectory, t: int) -> tuple[independent.Step, Any]:
 
 
 def judged(step: independent.Step, z: Any, said: float) -> tuple[independent.Verdict, str]:
-    """Return the distance of a solved step and a word for it; what the other engine does not
-    confirm goes to the equations in extended precision.
+    """Return the distance of a solved step from the root, and the verdict (one of `WORDS`).
+
+    `said` is the accuracy that the solver reported.
     """
     verdict = independent.correction(step, z)
     if word(verdict, said) != "confirmed" and step.loss.kind != independent.HUBER:
@@ -121,7 +122,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def word(verdict: independent.Verdict, said: float) -> str:
-    """Return what a distance says of a step whose reported accuracy is `said`."""
+    """Return the verdict on a step whose reported accuracy is `said`."""
     if not verdict.settled or not math.isfinite(verdict.distance):
         return "undecided"
     if verdict.distance <= CONFIRMED:

@@ -1,4 +1,4 @@
-"""Random problems and recipes over the whole range of the theory; number i of a seed is always the
+"""Random problems and recipes over the whole range of the theory; problem i of a seed is always the
 same.
 """
 
@@ -52,8 +52,8 @@ def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
 
 
 def draw_losses(rng: np.random.Generator) -> tuple[str | Loss, str | Loss | None]:
-    """Return the losses of the labelled step and of the others; one in 50 problems has losses of
-    the user's own.
+    """Return the losses of step 0 and of the other steps; one in 50 problems has user-defined
+    losses.
     """
     kind = rng.random()
     if kind < 0.66:

@@ -1,10 +1,10 @@
 """Thousands of random problems, each checked by an engine that shares no code with the package.
 
-`make robustness` runs it. A problem is solved to the end, collapses, or raises a typed error. Of
-every solved run step 0 and some of the others are put to `independent`: how far is each from the
-root of its equations, and does the accuracy that the run reports cover that? Problem number i
-depends on the seed and on i alone, and every result is written as it comes, so an interrupted run
-continues where it stopped. A sample of the collapses is then repeated at finite size.
+`make robustness` runs it. A problem is solved to the end, collapses, or raises a typed error. Step
+0 and some other steps of every solved run are checked by `independent`: the distance of each from
+the root of its equations, and whether the reported accuracy covers that distance. Problem i depends
+on the seed and on i only, and every result is written as it comes, so the same command resumes. A
+sample of the collapses is then simulated at finite size.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ MOST_ERRORS = 1e-3
 """Largest fraction of problems that may end in a typed error."""
 
 CHECKED_STEPS = 2
-"""Steps of a run that are checked besides step 0."""
+"""Number of steps of a run that are checked besides step 0."""
 
 MARKS = ("<!-- counts of make robustness -->", "<!-- end of counts -->")
-"""Where a page of the docs has the counts."""
+"""Marks around the counts in a page of the docs."""
 
 
 def check(run: Trajectory, rng: np.random.Generator) -> dict[str, Any]:
-    """Put some steps of a run to the other engine: the worst of them, and whether its accuracy says
-    so.
+    """Check some steps of a run by `independent`; return the worst of them, and whether its
+    reported accuracy covers the distance.
     """
     later = np.arange(1, run.good_steps)
     some = rng.choice(later, min(CHECKED_STEPS, later.size), replace=False)
@@ -72,15 +72,13 @@ def check(run: Trajectory, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _warm_up() -> None:
-    """Load or compile the kernels (milliseconds once done), so that no problem is charged for
-    it.
-    """
+    """Load or compile the kernels, so that this does not count in the time of a problem."""
     for recipe in (Recipe(), Recipe(threshold=0.5), Recipe(sharpness=math.inf)):
         solve(Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2), recipe)
 
 
 def attempt(seed: int, index: int) -> dict[str, Any]:
-    """Solve and check one problem: a row of the table."""
+    """Solve and check one problem; return a row of the table."""
     problem, recipe = draw(seed, index)
     row: dict[str, Any] = {
         "index": index,
@@ -114,7 +112,7 @@ def attempt(seed: int, index: int) -> dict[str, Any]:
 
 
 def collect(count: int, seed: int, workers: int, path: Path) -> pd.DataFrame:
-    """Solve what the file does not have yet, appending to it."""
+    """Solve the problems that are not in the file, and append them to it."""
     _warm_up()
     path.parent.mkdir(parents=True, exist_ok=True)
     done = set(pd.read_csv(path)["index"]) if path.exists() else set()
@@ -186,7 +184,7 @@ def report(rows: pd.DataFrame, console: Console) -> bool:
 
 
 def counted(rows: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the counts as the docs have them."""
+    """Return the counts as they appear in the docs."""
     ended = rows[rows["outcome"].isin(["solved", "collapsed"])]
     outcomes, checks = Counter(rows["outcome"]), Counter(ended["check"])
     confirmed = ended[ended["check"] == "confirmed"]["distance"]
@@ -212,7 +210,7 @@ def write_counts(rows: pd.DataFrame, page: Path) -> None:
 
 
 def confirm_collapses(rows: pd.DataFrame, count: int, features: int, console: Console) -> bool:
-    """Repeat some collapses at finite size: do the seeds end with one class, and when?"""
+    """Simulate some collapsed problems at finite size; return whether all end with one class."""
     table = Table(title=f"collapses, simulated with {features} features")
     for name in ("problem", "theory: step", "error", "simulated: step, error of each seed"):
         table.add_column(name)
@@ -228,7 +226,7 @@ def confirm_collapses(rows: pd.DataFrame, count: int, features: int, console: Co
 
 
 def simulated_end(problem: Problem, recipe: Recipe, features: int, seed: int) -> tuple[str, bool]:
-    """Return how one seed ends, in words, and whether with one class."""
+    """Return how one seed ends, in words, and whether it ends with one class."""
     try:
         ensemble = simulate(problem, recipe, features, [seed], probes=0, progress=False)
     except StageError as error:
@@ -241,7 +239,7 @@ def simulated_end(problem: Problem, recipe: Recipe, features: int, seed: int) ->
 
 
 def _small_collapses(rows: pd.DataFrame, count: int) -> Iterator[tuple[int, Problem, Recipe]]:
-    """Yield the first `count` collapses that are cheap to simulate, cut two steps after the
+    """Yield the first `count` collapses that are cheap to simulate, truncated two steps after the
     collapse.
     """
     collapsed = rows[(rows["outcome"] == "collapsed") & rows["step"].between(2, 20)]

@@ -1,4 +1,4 @@
-"""Losses of a user's own for random problems: the logistic one in other units, and Huber's."""
+"""User-defined losses for random problems: the logistic one in other units, and Huber's."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Small faults put into the source, to see whether the tests notice them."""
+"""Mutation testing: small faults put into the source, to see whether the tests notice them."""

@@ -1,7 +1,7 @@
 """Small faults that can be put into the source: one operator, comparison, number or name of a
 formula.
 
-`faults` lists all of a file. `put` changes the running program: the fault replaces the code of a
+`faults` lists all faults of a file. `put` changes the running program: it replaces the code of a
 function in place, or the value of a constant in every module that has it.
 """
 
@@ -37,8 +37,12 @@ NAMES = {"min": "max", "max": "min", "sin": "cos", "exp": "expm1", "log": "log1p
 
 
 class Fault(NamedTuple):
-    """One fault: the file, the function or constant it is in, the place of its node in a walk over
-    that, and what it changes.
+    """A fault.
+
+    Attributes:
+        file, owner, line: the file, the function or constant in it, and the line.
+        node: the index of the changed node among `_formulas` of the owner.
+        before, after: the source of the node without and with the fault.
     """
 
     file: str
@@ -52,7 +56,7 @@ class Fault(NamedTuple):
 def faults(file: Path) -> Iterator[Fault]:
     """Yield all faults of a file, in its functions and its constants.
 
-    Bodies of classes (defaults of records, names of endings) are skipped.
+    Class bodies outside of methods (defaults of records, enumerations) are skipped.
     """
     for owner, top in _owners(ast.parse(file.read_text())):
         for place, node in enumerate(_formulas(top)):
@@ -77,7 +81,7 @@ def put(fault: Fault) -> None:
 
 
 def _owners(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Yield functions and methods by their qualified names, constants by theirs."""
+    """Yield functions, methods and constants with their qualified names."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield node.name, node
@@ -111,7 +115,7 @@ def _formulas(top: ast.AST) -> list[Any]:
 
 
 def _change(node: Any) -> bool:
-    """Put the fault into a node; False where this script knows none."""
+    """Put the fault into a node; return False if there is no fault for this kind of node."""
     if isinstance(node, (ast.BinOp, ast.AugAssign, ast.BoolOp)) and type(node.op) in OPERATORS:
         node.op = OPERATORS[type(node.op)]()
     elif isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
@@ -138,8 +142,8 @@ def _change(node: Any) -> bool:
 def _replace_code(fault: Fault, code: CodeType) -> None:
     """Change functions in place, so that every module that imported them has the fault.
 
-    Functions are told by ``type``: ``isinstance`` looks through a weak proxy, which raises once
-    its object is gone.
+    Functions are recognised by ``type``: ``isinstance`` follows a weak proxy, which raises if its
+    object has been deleted.
     """
     new = next(part for part in _codes(code) if part.co_qualname == fault.owner)
     found = [
@@ -163,7 +167,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _replace_constants(fault: Fault, code: CodeType) -> None:
-    """Put the new values in the module of the constants and in those that imported them."""
+    """Set the new values in the module of the constants and in all modules that imported them."""
     loaded = [module for name, module in sys.modules.items() if name.split(".")[0] == "selftrain"]
     home = next(module for module in loaded if getattr(module, "__file__", "") == fault.file)
     fresh = {"__name__": home.__name__, "__package__": home.__package__, "__file__": fault.file}

@@ -1,16 +1,17 @@
 """Do the tests notice a wrong formula? Small faults (mutants) are put into the code, one at a time.
 
-A fault changes one operator, comparison, number or constant of one file (`faults.py`). Tests that
-fail kill it. One that survives is either a change that no result can show, or a missing test.
+A fault changes one operator, comparison, number or constant of one file (`faults.py`). A failing
+test kills it. A survivor either changes no result, or shows that a test is missing.
 
     python -m benchmarks mutants --count 120 --seed 1 --out mutants.csv simulation/frame
     python -m benchmarks mutants --count 200 --seed 1 --out mutants.csv theory/step theory/averages
 
-Kernels run here as plain Python: compiling again for every mutant would take a minute. A survey
-first runs the tests of the package once, selects those that pass in `--each` seconds, and notes
-which functions each of them calls. A mutant then meets the tests that call its function, those of
-its folder and the quickest first, until one fails. The tests are collected once: every mutant is a
-copy of the process that has collected them. The same command resumes from `--survey` and `--out`.
+Kernels run as plain Python here: compiling them for every mutant would take a minute. A survey
+first runs the tests of the package once, selects those that pass within `--each` seconds, and
+records which functions each of them calls. For a mutant, the tests that call its function are run
+until one fails, those of its folder and the fastest first. The tests are collected once: every
+mutant is a fork of the process that has collected them. The same command resumes from `--survey`
+and `--out`.
 """
 
 from __future__ import annotations
@@ -44,37 +45,39 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "selftrain"
 
 FURTHER_TESTS = {"theory": ("tests/evidence",)}
-"""Tests of a package outside its own folder of `tests`."""
+"""Further tests of a package, outside of the folder of `tests` with its name."""
 
 PATIENCE, GRACE = 4.0, 2.0
-"""A test that takes so many times its usual time, and these seconds, has noticed the fault."""
+"""A test has noticed the fault if it takes longer than this many times its usual time plus these
+seconds."""
 
 ASLEEP = 30.0
-"""A process that takes so many times the clock of its CPU seconds sleeps for ever."""
+"""A process whose wall-clock time exceeds its limit of CPU seconds by this factor is considered
+blocked."""
 
 FAILED = 77
-"""The exit code of a copy of the process that could not do its work."""
+"""The exit code of a fork in which this script itself failed."""
 
 TRACING = 1.5
-"""Noting what is called makes a test slower, by about this factor."""
+"""Factor by which recording the called functions slows a test down, approximately."""
 
 
 class Surveyed(NamedTuple):
-    """A test without faults: its seconds, and the functions it calls, as `file:name`."""
+    """A test, run without faults: its seconds, and the functions that it calls, as `file:name`."""
 
     seconds: float
     calls: list[str]
 
 
 class Trials:
-    """A pytest plugin that runs, instead of the tests, copies of this process with one fault each.
+    """A pytest plugin that, instead of the tests, runs forks of this process with one fault each.
 
     Arguments:
         sample: the faults, in order.
-        each: seconds that a test may take without faults.
-        budget: seconds of tests that a fault may cost.
-        survey: the file of the survey, which is continued.
-        out: the table of results, which is continued.
+        each: largest number of seconds of a test without faults.
+        budget: largest number of seconds of all tests of a fault.
+        survey: file of the survey; an existing one is continued.
+        out: file of the results; an existing one is continued.
     """
 
     def __init__(self, sample: list[Fault], each: float, budget: float, survey: Path, out: Path):
@@ -128,7 +131,7 @@ class Trials:
         return True
 
     def _patience(self, chosen: list[str], surveyed: dict[str, Surveyed]) -> float:
-        """Return seconds after which a mutant that still runs its tests is taken to hang."""
+        """Return the seconds after which a mutant that still runs its tests counts as hanging."""
         return PATIENCE * sum(surveyed[name].seconds for name in chosen) + 10 * GRACE
 
     def _tests(self, items: dict[str, pytest.Item]) -> dict[str, Surveyed]:
@@ -146,9 +149,11 @@ class Trials:
         return {name: Surveyed(*test) for name, test in known.items() if test and name in items}
 
     def _chosen(self, fault: Fault, surveyed: dict[str, Surveyed]) -> list[str]:
-        """Return the tests that call the function of a fault, or those that call something of a
-        file which knows the constant; those of its own room first, of these the quickest, as many
-        as the budget allows.
+        """Return the tests to run for a fault, as many as the budget allows.
+
+        These are the tests that call its function; for a constant, those that call a function of a
+        file in which the constant is known. Tests of the fault's own folder come first, and the
+        fastest first among them.
         """
         place = f"{fault.file}:{fault.owner}"
         called = [name for name, test in surveyed.items() if place in test.calls]
@@ -175,7 +180,9 @@ class Trials:
 
 
 def _look(item: pytest.Item, each: float) -> Surveyed | None:
-    """Return the seconds of a test and the functions it calls, in all threads; None if it fails."""
+    """Run a test; return its seconds and the functions that it calls, in all threads; None if it
+    fails.
+    """
     calls: set[str] = set()
 
     def note(frame: FrameType, *_: Any) -> None:
@@ -188,7 +195,7 @@ def _look(item: pytest.Item, each: float) -> Surveyed | None:
 
 
 def _meet(fault: Fault, items: list[pytest.Item], surveyed: dict[str, Surveyed]) -> str:
-    """Return the first test that notices a fault; empty if none does."""
+    """Put a fault into this process and run tests; return the first that notices it, "" if none."""
     try:
         put(fault)
     except ValueError:  # constants that do not unpack
@@ -200,7 +207,7 @@ def _meet(fault: Fault, items: list[pytest.Item], surveyed: dict[str, Surveyed])
 
 
 def _passes(item: pytest.Item, limit: float, note: Callable[..., None] | None) -> float | None:
-    """Return the CPU seconds of a test with all it needs; None if it fails or takes longer."""
+    """Return the CPU seconds of a test with its fixtures; None if it fails or exceeds the limit."""
 
     def late(*_: Any) -> None:
         raise TimeoutError
@@ -213,7 +220,7 @@ def _passes(item: pytest.Item, limit: float, note: Callable[..., None] | None) -
         sys.settrace(note)
     try:
         passed = all(report.passed for report in runtestprotocol(item, log=False, nextitem=None))
-    except (TimeoutError, Warning):  # pluggy wraps what is raised in a hook into a warning
+    except (TimeoutError, Warning):  # pluggy turns an exception in a hook into a warning
         passed = False
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
@@ -223,9 +230,9 @@ def _passes(item: pytest.Item, limit: float, note: Callable[..., None] | None) -
 
 
 def _apart(work: Callable[[], Any], patience: float) -> Any:
-    """Return the result of `work` in a copy of this process; None if that crashes or does not end.
+    """Return the result of `work` in a fork of this process; None if that crashes or hangs.
 
-    An exception of `work` itself, which catches those of the tests, is a fault of this script.
+    `work` catches the exceptions of tests; if it raises itself, that is an error of this script.
     """
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
@@ -260,7 +267,7 @@ def _apart(work: Callable[[], Any], patience: float) -> Any:
 
 
 def prepare() -> None:
-    """Switch compilation off for everything but the random numbers."""
+    """Disable compilation of kernels, except for the random numbers."""
     normals = import_module("selftrain.simulation.random.normals")
     normals.fill_normals(np.uint64(1), 0, 0, np.empty(4, np.float32))
     config: Any = numba.config

@@ -1,4 +1,4 @@
-"""The explorer driven by a real browser: a server, Chromium, and what a visitor's hand does.
+"""The explorer driven by a real browser: a server, Chromium, and the actions of a visitor.
 
 Shared by the tests of the page and by benchmarks/page/explorer.py. Needs selenium, chromium and
 chromedriver.
@@ -57,13 +57,13 @@ BUTTONS = (
 )  # fmt: skip
 
 WORDS = ("0.3", "0", "inf", "-1", "", "nonsense", "1e999", "<b>", "0.1,0.2", "1:0.5,0.3:2")
-"""What a careless visitor types."""
+"""Valid and invalid texts that a visitor may type."""
 
 
 @contextmanager
 def serving(*opened: str) -> Iterator[tuple[str, int, list[str]]]:
-    """Run `selftrain explore` as a person starts it; yield its address, process id, and what it
-    writes to stderr.
+    """Run `selftrain explore` as a user starts it; yield its address, its process id, and the lines
+    that it writes to stderr.
     """
     command = [sys.executable, "-m", "selftrain", "explore", *opened, "--no-open", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
@@ -84,7 +84,7 @@ def serving(*opened: str) -> Iterator[tuple[str, int, list[str]]]:
 
 @contextmanager
 def chromium(downloads: Path, profile: Path) -> Iterator[Any]:
-    """Start the browser of the system's packages."""
+    """Start the Chromium that is installed on the system, and yield its driver."""
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
         raise RuntimeError("chromium and chromedriver are needed: make browser installs them")
@@ -140,12 +140,12 @@ def click(browser: Any, name: str) -> None:
 
 
 def press(browser: Any, selector: str) -> None:
-    """Press what a selector finds, in sight or not."""
+    """Click on the element that a CSS selector finds, even if it is not visible."""
     browser.execute_script("document.querySelector(arguments[0]).click()", selector)
 
 
 def enter(browser: Any, name: str, value: str) -> None:
-    """Give a field or a slider a value as a hand would, by the browser's own event."""
+    """Set the value of a field or a slider, with the events that a visitor would cause."""
     browser.execute_script(ENTER, name, value)
 
 
@@ -166,7 +166,9 @@ def resize(browser: Any, width: int, height: int) -> None:
 
 
 def act_at_random(browser: Any, draw: Any) -> None:
-    """Do one thing a visitor might do: mostly a slider, sometimes a view, a button, a word."""
+    """Do one random action of a visitor: mostly move a slider, sometimes change the view, click a
+    button or type a text.
+    """
     kind = draw.choice(["slider", "step", "view", "button", "word"], p=[0.6, 0.1, 0.1, 0.15, 0.05])
     if kind == "slider":
         slide(browser, str(draw.choice(SLIDERS)), int(draw.integers(0, 1001)))
@@ -182,8 +184,11 @@ def act_at_random(browser: Any, draw: Any) -> None:
 
 
 def callback_request(dependency: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Return what the page sends for one of its callbacks (`_dash-dependencies` lists them), with
-    these values of inputs and states, by "id.property".
+    """Return the body of the request that the page sends for one of its callbacks.
+
+    Arguments:
+        dependency: the callback, as `_dash-dependencies` lists it.
+        values: values of inputs and states, by "id.property".
     """
 
     def filled(members: list[dict[str, str]]) -> list[dict[str, Any]]:
@@ -202,7 +207,7 @@ def callback_request(dependency: dict[str, Any], values: dict[str, Any]) -> dict
 
 
 def type_into(browser: Any, name: str, words: str) -> None:
-    """Replace what stands in a field."""
+    """Replace the text of a field."""
     field = browser.find_element(By.ID, name)
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", field)
     field.send_keys(Keys.CONTROL, "a")

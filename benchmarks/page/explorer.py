@@ -52,13 +52,15 @@ SPHERE = "?annealing=0&fix_bias=&rho=0.5&lambda_u=0.01"
 SHAPE = SPHERE + "&shape=" + ",".join(f"{1 / (i + 2):.3g}:{2 / (i + 1):.3g}" for i in range(60))
 
 PACE = 0.25
-"""Seconds between two acts of the random script: a fast visitor."""
+"""Seconds between two random actions: those of a fast visitor."""
 
 
 def latency(browser: Any, address: str, server: int) -> None:
-    """Measure the time from slider to picture, for short and long runs, moving the recipe and the
-    problem: milliseconds on the clock, and of processor time of the server and of the browser for
-    one move, which other work on the machine hardly changes.
+    """Measure the time from moving a slider (of the recipe or of the problem) to the new figure,
+    for short and long runs.
+
+    Prints milliseconds of wall-clock time, and of processor time of server and browser per move,
+    which other load on the machine hardly changes.
     """
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(
@@ -92,12 +94,14 @@ def _timed(browser: Any, name: str, position: int) -> list[float]:
 
 
 def _processor(process: int) -> float:
-    """Return seconds of processor time of a process and of all that it started."""
+    """Return the seconds of processor time of a process and of all its descendants."""
     return sum(sum(member.cpu_times()[:2]) for member in _family(process))
 
 
 def visitors(address: str, count: int = 10, moves: int = 20) -> None:
-    """Let every visitor move a slider as fast as answers come, each on a page of their own."""
+    """Measure the answers for several visitors at once, each of whom moves a slider of their own
+    page as soon as the last answer has arrived.
+    """
     times: list[float] = []
 
     def one(visitor: int) -> None:
@@ -120,7 +124,7 @@ def visitors(address: str, count: int = 10, moves: int = 20) -> None:
 
 
 def _ask(address: str, state: dict[str, Any]) -> None:
-    """Send what the page would send; the answer must hold a picture."""
+    """Send the request of a page; check that the answer contains a figure."""
     body, kind = json.dumps(state).encode(), {"Content-Type": "application/json"}
     sent = urllib.request.Request(address + "answer", body, kind)
     with urllib.request.urlopen(sent, timeout=60) as answer:
@@ -128,7 +132,9 @@ def _ask(address: str, state: dict[str, Any]) -> None:
 
 
 class Sample(NamedTuple):
-    """Megabytes of the server's processes and of the page's objects, and elements of the page."""
+    """Memory of the server's processes and of the page's objects, in megabytes, and the number of
+    elements of the page.
+    """
 
     server: float
     page: float
@@ -157,12 +163,12 @@ def soak(
 
 
 def _family(server: int) -> list[psutil.Process]:
-    """Return a process and all that it started; a job adds one to the server."""
+    """Return a process and all its descendants; a running job adds one to those of the server."""
     return [psutil.Process(server), *psutil.Process(server).children(recursive=True)]
 
 
 def _sample(browser: Any, server: int) -> Sample:
-    """Return memory after garbage was collected."""
+    """Return the memory after a garbage collection."""
     megabytes = sum(member.memory_info().rss for member in _family(server)) / 2**20
     browser.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
     browser.execute_cdp_cmd("Performance.enable", {})
@@ -172,7 +178,9 @@ def _sample(browser: Any, server: int) -> Sample:
 
 
 def grown(samples: list[Sample]) -> Sample:
-    """Return medians of the last third over those of the third before it, when caches are full."""
+    """Return ratios of the medians of the last third to those of the middle third; by then caches
+    are full.
+    """
     third = max(1, len(samples) // 3)
     early, late = (
         np.median(part, axis=0) for part in (samples[-2 * third : -third], samples[-third:])
@@ -181,7 +189,7 @@ def grown(samples: list[Sample]) -> Sample:
 
 
 def picture(browser: Any, address: str, file: Path) -> None:
-    """Save a screenshot of the first visit on a small laptop, all of its picture in sight."""
+    """Save a screenshot of the first visit, at the size of a small laptop."""
     resize(browser, 1280, 720)
     visit(browser, address)
     time.sleep(1)

@@ -1,1 +1,1 @@
-"""Speed and accuracy of the engines, as ratios measured in one run: docs/benchmarks.md."""
+"""Speed and accuracy of the engines, mostly as ratios measured in one run: docs/benchmarks.md."""

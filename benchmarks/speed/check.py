@@ -1,7 +1,9 @@
-"""A new record of the benchmarks against an older one: what became slower by more than its noise.
+"""Comparison of a new record of the benchmarks with an older one: what became slower by more than
+its noise.
 
-Times are divided by the yardstick of their record, so that a faster or slower machine does not
-count. Figures without a direction (an exponent, an accuracy without a target) are not compared.
+Times are divided by the yardstick of their record (see `record`), so that the speed of the machine
+does not matter. Figures that are neither better nor worse if they change (an exponent, an accuracy
+without a target) are not compared.
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ SIZES = ("GB", "MB")
 
 @dataclass(frozen=True)
 class Change:
-    """How a figure changed.
+    """The change of a figure.
 
     Attributes:
         part: the part of the benchmarks.
-        what: the figure.
+        what: name of the figure.
         old, new: its values, in `unit`.
-        factor: how many times worse it is, the speed of the machines taken into account.
-        noise: the relative change within the noise of both records.
+        factor: the factor by which it became worse, corrected for the speed of the machines.
+        noise: largest relative change that the noise of both records explains.
     """
 
     part: str
@@ -52,7 +54,7 @@ class Change:
 
 
 def changes(old: Record, new: Record) -> list[Change]:
-    """Return every figure that both records have and that has a better and a worse."""
+    """Return the change of every figure that both records have and that can be better or worse."""
     speed = min(yardsticks(new)) / min(yardsticks(old))
     least = drift(old) + drift(new)
     found = []
@@ -75,7 +77,7 @@ def changes(old: Record, new: Record) -> list[Change]:
 
 
 def missing(old: Record, new: Record) -> list[str]:
-    """Return figures of measured parts that only the old record has."""
+    """Return the figures of newly measured parts that only the old record has."""
     return [
         f"{part}, {line['what']}"
         for part, found in new["parts"].items()
@@ -93,7 +95,7 @@ def _pairs(old: Record, new: Record) -> Iterator[tuple[str, dict[str, Any], dict
 
 
 def _worse(old: Mapping[str, Any], new: Mapping[str, Any], speed: float) -> float | None:
-    """Return how many times worse the new figure is, None if that cannot be said."""
+    """Return the factor by which the new figure is worse; None if they cannot be compared."""
     values = old["figure"], new["figure"]
     if not all(isinstance(value, (int, float)) and value > 0 for value in values):
         return None

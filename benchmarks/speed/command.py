@@ -1,4 +1,5 @@
-"""The commands that measure speed: one for every part, `all` for the page, `check` against it."""
+"""The commands that measure speed: one for every part; `all` writes the page, `check` compares with
+it."""
 
 from __future__ import annotations
 

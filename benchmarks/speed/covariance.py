@@ -1,4 +1,4 @@
-"""General covariances: the solver against that of the sphere, and against plain substitution."""
+"""General covariances: time of the solver compared with the sphere, and with plain substitution."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def _against_substitution() -> Iterator[Line]:
 
 
 OUTER, INNER = 64, 24
-"""Nodes of the plain rule over the old and the new noise."""
+"""Numbers of Gauss-Hermite nodes for the old and the new noise."""
 
 SETTLED = 3e-12
-"""The change of the conjugates at which substitution has m to 1e-10."""
+"""Change of the conjugates at which m is accurate to 1e-10."""
 
 HOW = {
     False: (
@@ -78,8 +78,8 @@ HOW = {
 
 
 class _Sums(NamedTuple):
-    r"""Averages over both classes: the new $\hat Q$, $\hat\chi$, $\hat m$, $-E[g_1 f]$, and the
-    pull on the bias.
+    r"""Averages over both classes: the new $\hat Q$, $\hat\chi$, $\hat m$, $-E[g_1 f]$, and
+    the derivative of the loss with respect to the bias.
     """
 
     hat_q: float
@@ -90,7 +90,9 @@ class _Sums(NamedTuple):
 
 
 def _substitution(problem: Problem, warm: bool) -> Array:
-    """Return m of every step by damped substitution, in numpy."""
+    """Return m of every step by damped substitution, in numpy; `warm`: each step starts from the
+    conjugates and proximal points of the previous one.
+    """
     clusters = problem.clusters
     assert clusters is not None
     s, mean, n = np.asarray(clusters.covariance), clusters.mean, clusters.features

@@ -1,8 +1,8 @@
-r"""Self-distillation: the time of a run, against iteration on random samples.
+r"""Self-distillation: the time of a run, compared with iteration on random samples.
 
-The iteration is the one that arXiv 2501.16226 describes, written from its equations: averages over
-10^4 random samples that stay the same, one after the other the conjugates of fit t from the fields
-and the fields from the conjugates, damped, until they no longer change.
+The iteration is that of arXiv 2501.16226, written from its equations: averages over 10^4 fixed
+random samples; for each fit, the conjugates are computed from the fields and the fields from the
+conjugates, with damping, until they no longer change.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ RIDGES, SHARPNESS = (1.5, 0.5, 2.0), (0.8, 1.2)
 SAMPLES, DAMPING, SETTLED, MOST_SWEEPS = 10**4, 0.9, 1e-7, 700
 SEEDS = 6
 LARGE = 1e4
-"""Where the conjugates of a fit begin."""
+"""Initial value of the conjugates of a fit."""
 
 
 class Iterated(NamedTuple):
-    """The errors of the fits, and the sweeps that each took."""
+    """The errors of the fits, and the number of sweeps of each."""
 
     error: Array
     sweeps: list[int]

@@ -1,5 +1,5 @@
-"""The classifier and the planner in processor time, the former against scikit-learn's self-training
-as it comes (threshold .75).
+"""Processor time of the classifier and the planner; the classifier is compared with scikit-learn's
+self-training with its default threshold of 0.75.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from selftrain.runtime.parallel import one_thread
 from .measure import Line, seconds
 
 LABELS = 2_000
-"""With a few hundred labelled texts scikit-learn is sure of no row and stops at once."""
+"""Number of labels; with a few hundred labelled texts, no row passes scikit-learn's threshold, and
+it stops at once."""
 
 
 def measurements() -> Iterator[Line]:
-    """Measure everything on one thread of linear algebra: with more, scikit-learn would be charged
-    for threads that wait.
+    """Measure all lines with one thread of linear algebra: with more, the processor time of
+    scikit-learn would include waiting threads.
     """
     with one_thread():
         yield from _lines()
@@ -64,8 +65,8 @@ def _against_scikit_learn(name: str, rows: Any, target: Any, classes: Any) -> It
 
 
 def _dense(rows: int, columns: int) -> tuple[Array, Any, Any]:
-    """Return two clusters whose means differ in a tenth of the columns; rows differ in the size of
-    their noise.
+    """Return two clusters whose means differ in a tenth of the columns; the noise of each row has
+    its own scale.
     """
     random = np.random.default_rng(0)
     classes = random.integers(0, 2, rows)
@@ -86,8 +87,8 @@ def _gaussian(rows: int, columns: int) -> tuple[Array, Any]:
 
 
 def _sparse(rows: int, columns: int) -> tuple[Any, Any, Any]:
-    """Return texts of 60 words, common ones more often, each word a little more in one class;
-    tf-idf.
+    """Return tf-idf vectors of random texts of 60 words; each word is slightly more frequent in one
+    class.
     """
     random = np.random.default_rng(0)
     classes = random.integers(0, 2, rows)

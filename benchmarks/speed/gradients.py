@@ -1,4 +1,4 @@
-"""Gradients and optimisation against forward solves and against the paper's way to tune."""
+"""Gradients compared with forward solves, and optimisation compared with Nelder-Mead."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _sweep() -> Iterator[Line]:
 
 
 def _constants() -> Iterator[Line]:
-    """Measure tuned constants at T = 16 by both methods from the same start, checks and comparisons
-    included.
+    """Measure the tuning of constants at T = 16 by both methods from the same start, including the
+    checks of the result and its comparisons.
     """
     for over, start in (
         (("lambda_l", "lambda_u"), Recipe(0.01, 0.01)),

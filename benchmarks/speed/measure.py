@@ -1,4 +1,4 @@
-"""One measured line of a benchmark, the clock, and the table they end in."""
+"""A measured line of a benchmark, functions that measure time, and the table of lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Line:
-    """A measured figure and what was asked of it.
+    """A measured figure and its target.
 
     Attributes:
         what: what was measured.
@@ -43,8 +43,8 @@ class Line:
 
 
 def seconds(action: Callable[[], Any], repeat: int = 1, wall: bool = False) -> float:
-    """Return the shortest time of `repeat` calls: of the processor in this process, or of the wall
-    clock.
+    """Return the shortest time of `repeat` calls: processor time of this process, or, with `wall`,
+    wall-clock time.
     """
     clock = time.perf_counter if wall else time.process_time
     best = float("inf")

@@ -27,18 +27,19 @@ PARTS = (
     "theory", "gradients", "covariance", "reuse", "distillation", "multiclass", "estimator",
     "sweep", "simulation",
 )  # fmt: skip
-"""The short ones first."""
+"""All parts, short ones first."""
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The clone: benchmarks are not installed."""
+"""The folder of the clone; benchmarks are not installed."""
 
 LIBRARIES = ("selftrain", "numpy", "scipy", "numba", "scikit-learn", "xarray", "joblib")
 
 ROUNDS, ROUND_LIMIT = 3, 60.0
-"""A part is measured so often, while its rounds so far took less than so many seconds."""
+"""Largest number of rounds of a part; no further round is begun after this many seconds."""
 
 LEAST_NOISE = 0.1
-"""Two runs of a program on a quiet machine differ by this much: memory is laid out otherwise."""
+"""Smallest noise: two runs of a program on a quiet machine differ by this much, because the layout
+of memory differs."""
 
 YARDSTICK_TRIES = 5
 
@@ -46,8 +47,8 @@ Record = dict[str, Any]
 
 
 def yardstick() -> float:
-    """Return seconds of processor time of a fixed piece of work, about a tenth of a second:
-    exponentials of an array that fits the cache, and a loop of the interpreter.
+    """Return the processor time of a fixed piece of work, about a tenth of a second: exponentials
+    of an array that fits into the cache, and a loop in Python.
     """
     values = np.linspace(-5.0, 5.0, 20_000)
 
@@ -64,9 +65,9 @@ def measure(
     finished: Callable[[Record], None] = lambda _: None,
     notice: Callable[[str], None] = print,
 ) -> Record:
-    """Measure parts one after the other; `finished` gets the record after each of them.
+    """Measure parts one after the other; `finished` is called with the record after each of them.
 
-    A part that fails is in the record with its reason, and the others are measured all the same.
+    If a part fails, the record has the reason, and the other parts are still measured.
     """
     record: Record = {**setting(), "parts": {}}
     before = yardstick()
@@ -91,7 +92,7 @@ def measure(
 
 
 def setting() -> Record:
-    """Return the machine and the versions of what is measured."""
+    """Return the machine and the versions of the libraries."""
     return {
         "machine": {
             "processor": _processor(),
@@ -135,9 +136,7 @@ def yardsticks(record: Record) -> list[float]:
 
 
 def drift(record: Record) -> float:
-    """Return how much the yardstick changed between the parts of the record, and `LEAST_NOISE` at
-    least.
-    """
+    """Return the relative range of the yardstick over the record; at least `LEAST_NOISE`."""
     times = yardsticks(record)
     return float(max(LEAST_NOISE, max(times) / min(times) - 1))
 
@@ -173,7 +172,7 @@ def _reason(error: subprocess.CalledProcessError) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a figure can be compared: JSON has null and words for what is not finite."""
+    """Return whether a figure is a finite number; JSON has null or text for others."""
     return isinstance(value, (int, float))
 
 

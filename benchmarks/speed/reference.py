@@ -1,4 +1,4 @@
-"""The problem and the recipe that most parts measure: those of the paper's figures."""
+"""The problem and the recipe of most parts: those of the paper's figures."""
 
 from selftrain.problem import Problem
 from selftrain.recipe import Recipe

@@ -1,5 +1,5 @@
-"""Data reuse: the time of a run, how it grows with the steps and with the modes of a covariance,
-and Newton's method against substitution.
+"""Data reuse: the time of a run, its growth with the steps and with the modes of a covariance, and
+Newton's method compared with substitution.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _one(problem: Problem) -> partial[Any]:
 
 
 def _growth() -> Iterator[Line]:
-    """Measure one replicate against T: the columns of a sample grow with the steps, and each step
-    sums all of them.
+    """Measure the time of one replicate against T: every step adds a column to each point, and sums
+    over all columns.
     """
     lengths = (8, 16, 32)
     times = []
@@ -117,7 +117,9 @@ def _covariance() -> Iterator[Line]:
 
 
 def _against_substitution() -> Iterator[Line]:
-    """Measure the evaluations of the equations per step on a replicate, from the step before."""
+    """Measure the evaluations of the equations per step on a replicate, each step started from the
+    previous one.
+    """
     problem = _problem(8)
     newton = float(np.mean(_one(problem)().trajectory.stats.evaluations[1:]))
     with patch.object(replicate, "solve_step", _substituted):

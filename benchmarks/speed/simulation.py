@@ -1,4 +1,5 @@
-"""The simulation against dense matrices, against scikit-learn, and against its own size."""
+"""Time of the simulation, compared with dense matrices and with scikit-learn, and its growth with
+N."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def measurements(out: Path | None = None) -> Iterator[Line]:
 
 
 def _against_dense() -> Iterator[Line]:
-    """Measure one seed of the reference problem, matrix-free against what a user would write."""
+    """Measure one seed of the reference problem, matrix-free and as a user would write it."""
     whole = seconds(lambda: simulate(REFERENCE, RECIPE, FEATURES, 1, probes=0), repeat=5)
     probed = seconds(lambda: simulate(REFERENCE, RECIPE, FEATURES, 1), repeat=3)
     yield Line("matrix-free step", 1e3 * whole / 17, "ms", 10, False, "N = 8192, 17 fits, 1 core")
@@ -67,8 +68,8 @@ def _scikit_learn() -> tuple[float, float, float]:
     """Fit step 1 with LogisticRegression on dense data; return time, relative error of q,
     tolerance.
 
-    Soft targets are written as two weighted rows. The tolerance is the loosest that has q to 1e-6,
-    as ours.
+    A soft target becomes two weighted rows. The tolerance is the loosest with which q is accurate
+    to 1e-6, like ours.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -118,7 +119,7 @@ def _many_seeds() -> Iterator[Line]:
 
 
 def _large() -> Iterator[Line]:
-    """Measure sizes no dense matrix could have, each in a process of its own."""
+    """Measure sizes that do not fit into memory as dense matrices, each in its own process."""
     used = _fresh_process(2**20, 16)
     yield Line("N = 2^20, 16 steps: time", used["seconds"], "s", 30, False, "1 core")
     yield Line(
@@ -177,7 +178,7 @@ def _picture(out: Path) -> Line:
 
 
 def _fresh_process(features: int, steps: int) -> dict[str, float]:
-    """Return processor seconds and peak memory of one seed in a new process, compiled code warm."""
+    """Return processor seconds and peak memory of one seed in a new process, after compilation."""
     code = (
         "import json, re, time\n"
         "from selftrain import simulate\n"

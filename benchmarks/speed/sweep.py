@@ -1,10 +1,10 @@
-"""A sweep of 10,000 solves: two processes against one, Dask against both, and the loops a user
-would write.
+"""A sweep of 10,000 solves: one process, two processes, Dask, and the loops that a user would
+write.
 
-Every way computes the same numbers, which is checked. Times are of the clock, after processes were
-started (their start is a line of its own), so the machine should be free. The overhead of a point,
-and what two free cores would give, are from processor time, which other work on the machine hardly
-touches.
+All of them compute the same numbers, which is checked. Times are wall-clock times after the start
+of the processes (which is a line of its own), so the machine should be idle. The overhead of a
+point, and the speed-up of two idle cores, are computed from processor times, which other load on
+the machine hardly changes.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def axes_of(side: int) -> Axes:
 
 
 def point(rho: float, lambda_u: float) -> tuple[float, float]:
-    """Return what the loops compute."""
+    """Return error and cosine of a point; the loops call it."""
     found = solve(PROBLEM.replace(rho=rho), RECIPE.replace(lambda_u=lambda_u))
     return float(found.error[-1]), float(found.cosine[-1])
 
 
 def measurements(side: int = 100, repeat: int = 1) -> Iterator[Line]:
-    """Measure all lines; of `repeat` runs the shortest counts."""
+    """Measure all lines; times are the shortest of `repeat` runs."""
     axes = axes_of(side)
     point(0.4, 0.05)
     yield from _overhead(min(side, 40))
@@ -86,9 +86,7 @@ def _by_the_clock(count: int, taken: dict[str, float], starts: dict[str, float])
 
 
 def _overhead(side: int) -> Iterator[Line]:
-    """Measure the processor time of a sweep in this process beyond that of the same calls in a
-    loop.
-    """
+    """Measure the processor time per point of a sweep in this process minus that of a loop."""
     axes = axes_of(side)
     loop, memory, store = np.inf, np.inf, np.inf
     with tempfile.TemporaryDirectory() as folder:
@@ -124,7 +122,11 @@ def _by_processor(axes: Axes, few: Axes, client: Any) -> Iterator[Line]:
 
 
 def _account(axes: Axes, few: Axes, **how: Any) -> tuple[float, float]:
-    """Return milliseconds of processor time per point, in workers and here, without the start."""
+    """Return milliseconds of processor time per point, in the workers and in this process.
+
+    That of this process is the difference of a large and a small grid, without the start of the
+    workers.
+    """
     spent, count, taken = [], [], 0.0
     for over in (few, axes):
         plan, memory = plan_of(PROBLEM, RECIPE, over, keep=KEEP), Memory()
@@ -140,7 +142,7 @@ Way = Callable[[Axes], Any]
 
 
 def _ways(client: Any) -> dict[str, Way]:
-    """Return the ways to the same numbers, by name."""
+    """Return functions that compute the same sweep in different ways, by name."""
     ways: dict[str, Way] = {
         "one": lambda over: _ours(over, workers=1),
         "two": lambda over: _ours(over, workers=2),
@@ -154,7 +156,7 @@ def _ways(client: Any) -> dict[str, Way]:
 
 @contextmanager
 def _dask_client() -> Iterator[Any]:
-    """Start a cluster of two local workers; yield its client, None without Dask."""
+    """Start a cluster of two local workers; yield its client, or None if Dask is not installed."""
     try:
         from distributed import Client, LocalCluster
     except ImportError:

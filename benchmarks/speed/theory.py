@@ -1,4 +1,4 @@
-"""The theory engine against the paper's procedure and against nested quadrature."""
+"""The solver compared with the paper's Algorithm 1 and with nested quadrature."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def measurements() -> Iterator[Line]:
 
 
 def _long_run() -> Iterator[Line]:
-    """Measure 1024 steps of the reference problem at lambda_u = 1e-3, against Algorithm 1."""
+    """Measure 1024 steps of the reference problem at lambda_u = 1e-3, and Algorithm 1 on them."""
     problem, recipe = REFERENCE.replace(steps=1024), Recipe(lambda_u=1e-3)
     exact = solve(problem, recipe, tolerance=1e-13)
     run = solve(problem, recipe)
@@ -69,7 +69,7 @@ def _long_run() -> Iterator[Line]:
 
 
 def exponential_seconds(count: int = 4096, repeat: int = 200) -> float:
-    """Return processor time of one exponential, by numpy's vector code on numbers in the cache."""
+    """Return the processor time of one exponential in numpy's vectorised code on cached data."""
     x, out = np.linspace(-30.0, 0.0, count), np.empty(count)
 
     def many() -> None:
@@ -80,8 +80,8 @@ def exponential_seconds(count: int = 4096, repeat: int = 200) -> float:
 
 
 def _annealed() -> Iterator[Line]:
-    """Measure labels that become sharper from step to step: little can be predicted, and rules are
-    long.
+    """Measure annealed labels: predicting the next state from the last ones hardly helps, and
+    quadratures need many points.
     """
     for fixed, name in ((False, "trained"), (True, "fixed")):
         recipe = Recipe(annealing=0.2, fix_bias=fixed)
@@ -95,7 +95,7 @@ def _annealed() -> Iterator[Line]:
 
 
 def _bayes() -> Iterator[Line]:
-    """Measure the Bayes limit after each of 1,024 batches, no two alike."""
+    """Measure the Bayes errors after each of 1,024 different batches."""
     t = np.arange(1024)
     shares, spreads = 0.3 + 0.2 * t / 1024, 0.5 + 0.3 * np.cos(t)
     problem = REFERENCE.replace(steps=1024, rho_u=shares, delta_u=spreads)
@@ -104,7 +104,7 @@ def _bayes() -> Iterator[Line]:
 
 
 def _cold_start() -> Iterator[Line]:
-    """Measure the first logistic solve of a process that finds no compiled kernels."""
+    """Measure the first logistic solve of a process without cached kernels."""
     with tempfile.TemporaryDirectory() as empty:
         command = [sys.executable, "-c", _FIRST_SOLVE]
         no_kernels = {**os.environ, "NUMBA_CACHE_DIR": empty}
@@ -124,7 +124,7 @@ print(time.process_time())
 def _first_good(
     candidates: list[GaussRule], problem: Problem, recipe: Recipe, exact: Trajectory
 ) -> GaussRule:
-    """Return the smallest rule with which Algorithm 1 is accurate to 1e-10, else the last."""
+    """Return the first rule with which Algorithm 1 is accurate to 1e-10; the last if none is."""
     for rule in candidates:
         if _distance(_baseline(problem, recipe, rule), exact) < 1e-10:
             return rule
@@ -132,7 +132,7 @@ def _first_good(
 
 
 def _selection() -> Iterator[Line]:
-    """Measure the reference problem with a threshold, against Algorithm 1 on a million samples."""
+    """Measure the reference problem with a threshold, and Algorithm 1 with a million samples."""
     problem, recipe = REFERENCE, Recipe(threshold=0.5)
     exact = solve(problem, recipe, tolerance=1e-13)
     run = solve(problem, recipe)
@@ -145,7 +145,7 @@ def _selection() -> Iterator[Line]:
 
 
 def _supervised_point() -> Iterator[Line]:
-    """Measure one supervised fit, against nested quadrature with a scalar minimisation inside."""
+    """Measure one supervised fit, and nested quadrature with a scalar minimisation inside."""
     problem, recipe = REFERENCE.replace(steps=0), Recipe(lambda_l=0.05)
     run = solve(problem, recipe)
     ours = seconds(lambda: solve(problem, recipe), repeat=20)
@@ -157,7 +157,7 @@ def _supervised_point() -> Iterator[Line]:
 
 
 def _command() -> Iterator[Line]:
-    """Measure the command line, Python's start included."""
+    """Measure the command line, including the start of Python."""
     command = [sys.executable, "-m", "selftrain", "solve", "--json"]
     for name in ("alpha_l", "alpha_u", "rho", "delta", "steps"):
         command += ["--" + name.replace("_", "-"), str(getattr(REFERENCE, name))]
@@ -175,8 +175,8 @@ def _command() -> Iterator[Line]:
 
 
 def nested_quadrature(problem: Problem, ridge: float, tolerance: float) -> Array:
-    """Return m, q and B of the supervised step by the textbook way: damped iteration, `quad`,
-    `minimize_scalar`.
+    """Return m, q and B of the supervised step by the textbook method: damped iteration with `quad`
+    and `minimize_scalar`.
     """
     alpha, rho, delta = problem.alpha_l, problem.rho, problem.delta
     m, q, chi, bias = 0.5, 1.0, 1.0, 0.0
@@ -226,8 +226,8 @@ def _baseline(problem: Problem, recipe: Recipe, rule: GaussRule) -> PicardRun:
 
 
 def _our_rule() -> GaussRule:
-    """Return the tensor rule our solver uses on this run: trapezoid for the old logit,
-    Gauss-Hermite for the noise.
+    """Return the tensor-product quadrature that our solver uses on this run: trapezoidal rule for
+    the old logit, Gauss-Hermite for the noise.
     """
     step = 0.55
     nodes: Array = step * np.arange(-14.0, 15.0)

@@ -55,7 +55,7 @@ def continuum(
 
 
 def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str, Any]:
-    """Return a path as plain values under the names of the API."""
+    """Return a path as plain values, with the names of the Python API."""
     from dataclasses import asdict
 
     result: dict[str, Any] = {

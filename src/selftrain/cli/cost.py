@@ -1,4 +1,4 @@
-"""What a sweep will take, from a few of its points."""
+"""Estimate of the time of a sweep, from a sample of its points."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from ..sweeps.scheduling import complete
 from ..sweeps.sweep_plan import SweepPlan
 
 LONG_SAMPLE = 5.0
-"""A point that takes longer is sample enough."""
+"""Seconds; after a point that takes longer, no further point is sampled."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The number of points of a sweep, how many are missing, and the time that a sample of them
-    took.
+    """An estimate of the time that a sweep takes.
 
     Attributes:
-        seconds: of processor time per point, of the sample and of points that were there; None if
-            none was missing.
+        points: number of points of the grid.
+        missing: number of points that are not computed yet.
+        sampled: number of points that were computed for this estimate.
+        seconds: mean processor time per point, over the sample and the points that were stored
+            before; None if no point was missing.
     """
 
     points: int
@@ -35,7 +37,7 @@ class Cost:
     seconds: float | None
 
     def sentence(self, workers: int | None) -> str:
-        """Return the cost in words."""
+        """Return the estimate in words."""
         if self.seconds is None:
             return f"all {self.points} points are there"
         if not self.missing:
@@ -53,7 +55,10 @@ class Cost:
 
 
 def sample(plan: SweepPlan, file: str | Path, **how: Any) -> Cost:
-    """Compute a few of the missing points, far from each other; say what the rest will take."""
+    """Compute a few of the missing points, spread over the grid, and estimate the time of the rest.
+
+    `how` takes the options of `complete`.
+    """
     task = plan.grid_task
     with opened(plan, file) as store:
         found = task.find(store)
@@ -69,6 +74,7 @@ def sample(plan: SweepPlan, file: str | Path, **how: Any) -> Cost:
             if len(taken) > 1 and time.monotonic() - begin > LONG_SAMPLE:
                 break
     later = taken[1:] or taken  # the first point may have compiled kernels
-    before = sorted(one.seconds for one in found if one is not None)[:-1]  # and so the slowest
+    # for the same reason the slowest of the stored points does not count
+    before = sorted(one.seconds for one in found if one is not None)[:-1]
     left = sum(one is None for one in task.find(store))
     return Cost(len(found), left, len(missing) - left, float(np.mean([*before, *later])))

@@ -1,8 +1,8 @@
-"""Flags of a CSV file in place of a problem in numbers: `--data rows.csv --target y --labels 100
---batches 6x600`.
+"""Flags that define a problem by a CSV file: `--data rows.csv --target y --labels 100 --batches
+6x600`.
 
-The clusters are those of the rows (standardised unless `--raw`), the amounts are rows per feature,
-the proportion of the positive class is that of the file unless `--rho` is given.
+The clusters are estimated from the rows (standardised unless `--raw`), alpha_l and alpha_u follow
+from the numbers of rows and features, and rho is that of the file unless `--rho` is given.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FLAGS = (
 )
 
 REPLACED = ("alpha_l", "alpha_u", "delta", "gram", "steps", "rho_u", "delta_u", "test")
-"""Flags of a problem in numbers that the file replaces."""
+"""Flags of a problem that are not allowed with `--data`, because the file replaces them."""
 
 BATCHES = (
     "must be steps times rows, as in 6x600, or rows per step, as in 600,600,300; which rows they"
@@ -51,7 +51,7 @@ class Data(NamedTuple):
         return self.table.X, self.table.y
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was made of the file, as plain values."""
+        """Return facts about the file and the problem made from it, as plain values."""
         clusters = self.problem.clusters
         assert clusters is not None
         return {
@@ -86,7 +86,9 @@ class Data(NamedTuple):
 def read_data(given: dict[str, Any], values: Mapping[str, Any]) -> Data | None:
     """Return the problem made from the file of `--data`, or None without that flag.
 
-    `values` has the values of the other flags; those that follow from the file are rejected.
+    Arguments:
+        given: values of all flags of the command; those of `FLAGS` are removed from it.
+        values: fields of the problem from other flags; those that the file replaces are rejected.
     """
     flags = {flag.field: given.pop(flag.field) for flag in FLAGS}
     if flags["data"] is None:

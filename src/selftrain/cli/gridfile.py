@@ -48,13 +48,13 @@ SCALES: Mapping[str, Callable[[float, float, int], tuple[float, ...]]] = {
 
 
 def read_grid(path: str | Path) -> SweepPlan:
-    """Return the plan of a grid file, or raise an error that names what is wrong in it."""
+    """Return the plan of a grid file; an error names the key that is wrong in it."""
     file = Path(path)
     return plan_of_tables(parse_toml(read_text("grid", file), file), file.resolve().parent)
 
 
 def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> SweepPlan:
-    """Return the plan of the tables of a grid file; functions may be modules of `folder`."""
+    """Return the plan of the tables of a grid file; functions may be imported from `folder`."""
     for name, content in tables.items():
         if name not in KEYS:
             raise InvalidInput(name, content, f"unknown key; {nearest(name, KEYS)}")
@@ -90,7 +90,7 @@ def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> SweepPlan:
         for name, value in table.items():
             if name in columns:
                 raise InvalidInput(name, value, "it is an axis, and fixed as well")
-    # the first values of the axes complete the problem
+    # the first values of the axes give the fields of the problem that are not fixed
     first = {n: column[0] for n, column in columns.items() if n in Problem.__dataclass_fields__}
     plain = task not in NAMED_TASKS and "problem" not in tables
     return plan_of(

@@ -1,7 +1,7 @@
-"""Entry point of the command line: the commands, and the exit code of every way to end.
+"""Entry point of the command line: the commands and their exit codes.
 
-Exit codes: 0 done, 1 it could not (one line on stderr says why), 2 bad usage, a value out of
-range included, 130 interrupted.
+Exit codes: 0: done; 1: failed (one line on stderr says why); 2: wrong usage, or a value out of
+range; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def _selftrain(
         bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")
     ] = False,
 ) -> None:
-    """Take the flags of all commands; `run` has taken `--debug` by now, wherever it stood."""
+    """Declare the flags of all commands; `run` has already removed `--debug` from the arguments."""
 
 
 _debug = False
-"""Whether errors show where they came from."""
+"""Whether errors are shown with their traceback."""
 
 
 def run() -> None:
@@ -91,7 +91,9 @@ def run() -> None:
 
 
 def _fail(reason: str, code: int) -> int:
-    """Say in one line on stderr why there is no result; with --debug, where it came from."""
+    """Print the reason in one line on stderr, after the traceback if --debug is given; return the
+    exit code.
+    """
     if _debug:
         traceback.print_exc()
     if reason:

@@ -25,7 +25,7 @@ _NAMES = f"{', '.join(SEARCH_BOUNDS)}; fix_bias to try both"
 
 
 FREE = ("lambda_u", "threshold", "sharpness")
-"""What may have its own value at every step."""
+"""Hyperparameters that may have their own value at every step."""
 
 
 @takes("problem", "start")
@@ -65,8 +65,8 @@ def optimize(
     plot: Plot = None,
     save: Save = None,
 ) -> None:
-    """Find the best recipe for a problem; the recipe's flags are the start, and hold what is not
-    optimised.
+    """Find the best recipe for a problem; the flags of the recipe set the start, and the values of
+    what is not optimised.
     """
     files = OutputFiles(plot, save, quiet=json).check()
     from ..tuning.optimize import optimize as search
@@ -109,7 +109,7 @@ def read_bounds(texts: list[str]) -> dict[str, tuple[Any, Any]]:
 
 
 def describe(best: "Optimum") -> dict[str, Any]:
-    """Return an optimum as plain values under the names of the API."""
+    """Return an optimum as plain values, with the names of the Python API."""
     from dataclasses import asdict
 
     run, answer = best.trajectory, best.answer
@@ -130,7 +130,7 @@ def describe(best: "Optimum") -> dict[str, Any]:
 
 
 def _list(text: str) -> list[str]:
-    """Read names separated by commas, written like fields or like flags."""
+    """Read names separated by commas, written as fields (lambda_u) or as flags (lambda-u)."""
     return [entry.strip().replace("-", "_") for entry in text.split(",") if entry.strip()]
 
 

@@ -1,8 +1,8 @@
 """Flags that describe a problem and a recipe, shared by the commands.
 
-`@takes("problem", "recipe")` gives a command those flags, from the table of parameters, and
-`--config`; it is called with a `Problem` and a `Recipe` made from the file and the flags, which
-win. Values are handed over as they were written: `Problem` and `Recipe` validate them.
+`@takes("problem", "recipe")` adds those flags, from the table of parameters, and `--config` to a
+command, which is then called with a `Problem` and a `Recipe`. Flags override the file. Values are
+not checked here: `Problem` and `Recipe` validate them.
 """
 
 import inspect
@@ -24,7 +24,7 @@ Command = Callable[..., None]
 
 
 def option(help: str, metavar: str = "", *names: str, values: Iterable[str] = ()) -> Any:
-    """Return an option of typer that shows no default; a shell completes its values."""
+    """Return a typer option that shows no default; `values` are for the completion of a shell."""
     known = completes(lambda: values) if values else None
     return typer.Option(
         *names, metavar=metavar, help=help, show_default=False, autocompletion=known
@@ -32,7 +32,7 @@ def option(help: str, metavar: str = "", *names: str, values: Iterable[str] = ()
 
 
 def completes(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return what a shell completes: the last of several names with commas between them.
+    """Return a completion function for a shell: it completes the last of comma-separated names.
 
     >>> completes(lambda: ("lambda_l", "lambda_u", "threshold"))("threshold,la")
     ['threshold,lambda_l', 'threshold,lambda_u']
@@ -64,7 +64,15 @@ Tolerance = Annotated[
 
 
 class Flag(NamedTuple):
-    """A flag of a command; `text` is not read as a number, a `switch` has no value."""
+    """A flag of a command.
+
+    Attributes:
+        field: name of the field of the problem or recipe that it sets.
+        help, metavar, default: texts of the help page.
+        switch: it has no value: `--flag` or `--no-flag`.
+        text: its value is not read as a number.
+        choices: values for the completion of a shell.
+    """
 
     field: str
     help: str
@@ -79,7 +87,7 @@ class Flag(NamedTuple):
         return "--" + self.field.replace("_", "-")
 
     def parameter(self, panel: str) -> inspect.Parameter:
-        """Return the flag as typer wants it: a parameter that is None unless it was given."""
+        """Return the flag as a parameter for typer, None unless it is given on the command line."""
         names = f"{self.option}/--no-{self.option[2:]}" if self.switch else self.option
         option = typer.Option(
             names,
@@ -112,7 +120,7 @@ CHOICES = {
     "test": ("labeled", "unlabeled"),
     "batches": ("fresh", "reused"),
 }
-"""Names that a shell completes where numbers or names of one's own are valid as well."""
+"""Values that a shell completes for flags that also take other values."""
 
 
 def _flag(one: Parameter) -> Flag:
@@ -146,7 +154,7 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
 }
 
 _TABLES = {"problem": "problem", "recipe": "recipe", "start": "recipe"}
-"""The flags, and the table of a file, that make each input."""
+"""For each input of a command, the group of flags and the table of the file that define it."""
 
 _PANELS = {
     "data": "Data, in place of amounts and noise of a problem",
@@ -169,7 +177,7 @@ _CONFIG = inspect.Parameter(
 
 
 class MissingFlags(TyperException):
-    """A problem was not described in full."""
+    """The error of a problem without all required fields."""
 
     exit_code = 2
 
@@ -182,11 +190,12 @@ class MissingFlags(TyperException):
 
 
 def takes(*inputs: str) -> Callable[[Command], Command]:
-    """Give a command the flags of these inputs ("problem", "recipe"); it is called with both.
+    """Return a decorator that adds the flags of these inputs to a command, and passes the inputs.
 
-    "start" is a recipe too, but the command gets only the fields that were given. "data" adds the
-    flags of a CSV file, from which the problem is made if they are given; the command gets it as
-    well, or None.
+    Arguments:
+        inputs: "problem" and "recipe"; "start": a recipe of which the command gets only the fields
+            that were given, as a dictionary; "data": flags of a CSV file from which the problem is
+            made. The command gets the `Data`, or None if `--data` is not given.
     """
 
     def decorate(command: Command) -> Command:
@@ -227,7 +236,7 @@ def takes(*inputs: str) -> Callable[[Command], Command]:
 
 
 def _values(name: str, table: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of an input from its table and its flags, which are taken from `given`."""
+    """Return the fields of an input from its table and its flags; remove the flags from `given`."""
     values = dict(table)
     for flag in FLAGS[_TABLES[name]]:
         value = given.pop(flag.field)
@@ -237,7 +246,7 @@ def _values(name: str, table: Mapping[str, Any], given: dict[str, Any]) -> dict[
 
 
 def _made(name: str, values: dict[str, Any]) -> "Portable | dict[str, Any]":
-    """Make an input of its fields."""
+    """Return an input (a problem, a recipe, or the fields of a start) made from its fields."""
     from ..problem import Problem
     from ..recipe import Recipe
 
@@ -282,8 +291,8 @@ def _with_matrices(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_matrix(field: str, path: Path) -> list[list[float]]:
-    """Return the matrix of a file: a JSON list of rows, or a row of numbers in each line, separated
-    by commas, semicolons or blanks.
+    """Read a matrix from a file: a JSON list of rows, or one row per line, its numbers separated by
+    commas, semicolons or blanks. `field` is the name of the flag, for error messages.
     """
     text = read_text(field, path)
     accepted = "must be a file with one row of numbers per line, or a JSON list of such rows"
@@ -304,7 +313,7 @@ def read_matrix(field: str, path: Path) -> list[list[float]]:
 
 
 def read_value(text: str) -> Any:
-    """Return what a flag says: a number, a list of them, or the text itself.
+    """Return the value of a flag: a number, a list of numbers, or the text itself.
 
     >>> read_value("0.05"), read_value("0.1,0.05"), read_value("inf"), read_value("labeled")
     (0.05, [0.1, 0.05], inf, 'labeled')
@@ -324,7 +333,7 @@ def _number(text: str) -> int | float | str:
 
 
 def read_text(field: str, path: Path) -> str:
-    """Return the content of a file in UTF-8, or reject it under the name of the flag."""
+    """Return the content of a UTF-8 file; an error names the flag (`field`)."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -371,7 +380,7 @@ def _check_table(name: str, content: Any) -> None:
 
 
 def _check_home(key: str, value: Any, table: str | None = None) -> None:
-    """Reject a key of the other table, or one outside of all tables, with the name of its table."""
+    """Reject a key in the wrong table, or outside of all tables; the error names the right one."""
     for name, flags in FLAGS.items():
         if name != table and key in (flag.field for flag in flags):
             raise InvalidInput(key, value, f"this key belongs in the table [{name}]")

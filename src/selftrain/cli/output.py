@@ -1,6 +1,6 @@
 """What commands write: strict JSON, tables for a terminal, files, remarks on stderr.
 
-JSON knows neither NaN nor infinity: they become null and the string "inf" (or "-inf").
+Strict JSON has neither NaN nor infinity: they become null and the string "inf" (or "-inf").
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TABLE_WIDTH = 120
 
 PICTURES = ("png", "pdf", "svg", "eps", "jpg")
 STORED = ("nc",)
-"""How the names of files end that commands draw and store."""
+"""File name extensions of figures, and of stored results."""
 
 MOST_WANTED = ("error", "cosine")
-"""Columns that stay however narrow a terminal is."""
+"""Columns that are shown however narrow the terminal is."""
 
 
 class StepRows:
-    """A list of JSON objects, stored as columns; each object is made when it is written."""
+    """A list of JSON objects, stored as columns; each object is created when it is written."""
 
     def __init__(self, columns: Mapping[str, Any]):
         self.columns = columns
@@ -49,7 +49,7 @@ class StepRows:
 def print_json(result: Mapping[str, Any], **inputs: Portable) -> None:
     """Write one JSON object to stdout: the result of a command, its inputs, the version.
 
-    `StepRows` are written as they come, a million of them in the memory of one.
+    `StepRows` are written one by one, so that a million steps need no more memory than one.
     """
     from importlib.metadata import version
 
@@ -86,7 +86,9 @@ def terminal() -> Console:
 def make_table(
     titles: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = (), **style: Any
 ) -> Table:
-    """Return a table; columns are numbers, never broken, unless they are named in `left`."""
+    """Return a table; columns named in `left` are text, the others right-aligned numbers that are
+    never wrapped.
+    """
     from rich import box
     from rich.table import Table
 
@@ -100,7 +102,7 @@ def make_table(
 
 
 def cell(value: float | str) -> str:
-    """Return a number for a table, a dash for NaN; a text as it is."""
+    """Return a table entry: a number with six digits, a dash for NaN, or a text unchanged."""
     if isinstance(value, str):
         return value
     return "-" if value != value else f"{value:.6g}"
@@ -109,8 +111,8 @@ def cell(value: float | str) -> str:
 def print_table(console: Console, table: Table) -> None:
     """Print a table without blanks at the ends of lines.
 
-    Where it is too wide, columns are left out, the last first, and named: no number is ever cut
-    off. The first column, the error and the cosine stay.
+    If it is too wide, columns are omitted from the last on, and their names are printed; numbers
+    are never cut off. The first column, the error and the cosine are always shown.
     """
     left_out: list[str] = []
     _keep_numbers_whole(table)
@@ -129,7 +131,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def _without(table: Table, left_out: Column) -> Table:
-    """Return a table of the other columns: rich numbers columns when a table is made."""
+    """Return a copy of a table without a column; rich cannot remove one from a table."""
     from rich.table import Table
 
     columns = [column for column in table.columns if column is not left_out]
@@ -146,7 +148,7 @@ def _without(table: Table, left_out: Column) -> Table:
 
 
 def _keep_numbers_whole(table: Table) -> None:
-    """Make columns of numbers as wide as the widest of them: rich would break "0.43 %" in two."""
+    """Make each column of numbers as wide as its widest number: rich would wrap "0.43 %"."""
     from rich.cells import cell_len
 
     for column in table.columns:
@@ -155,7 +157,7 @@ def _keep_numbers_whole(table: Table) -> None:
 
 
 def remark(text: str) -> None:
-    """Print a line about the work rather than of the result, on stderr."""
+    """Print a remark on stderr; stdout is for results."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -173,7 +175,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def check_output(field: str, path: Path, suffixes: tuple[str, ...] = ()) -> None:
-    """Reject a path that cannot be written, before the work rather than after it."""
+    """Reject a path that cannot be written, before anything is computed."""
     if path.is_dir():
         raise IsADirectoryError(21, "is a folder, a file name is needed", str(path))
     if not path.parent.is_dir():
@@ -194,7 +196,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure, whole or not at all."""
+    """Write a figure atomically."""
     from ..runtime.files import replacing
 
     with writing(path), replacing(path) as part:
@@ -202,14 +204,14 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 class OutputFiles(NamedTuple):
-    """Paths of figure and result, None if not wanted; `quiet` suppresses the remarks on stderr."""
+    """Paths of the figure and the stored result, None if not requested; `quiet`: no remarks."""
 
     plot: Path | None
     save: Path | None = None
     quiet: bool = False
 
     def check(self) -> OutputFiles:
-        """Reject what cannot be written, before the work."""
+        """Reject paths that cannot be written, before anything is computed."""
         if self.plot is not None:
             check_output("plot", self.plot, PICTURES)
         if self.save is not None:
@@ -219,7 +221,7 @@ class OutputFiles(NamedTuple):
     def write(
         self, draw: Callable[[], Figure], store: Callable[[Path], object] | None = None
     ) -> None:
-        """Write what was asked for, after the work."""
+        """Write the requested files; `draw` returns the figure, `store` writes the result."""
         if self.plot is not None:
             save_figure(draw(), self.plot)
             self._remark(f"Figure: {self.plot}")

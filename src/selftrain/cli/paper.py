@@ -1,4 +1,4 @@
-"""`selftrain paper`: the figures of the papers, listed, reproduced and judged."""
+"""`selftrain paper`: list the figures of the papers, reproduce them, check their claims."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _ids() -> tuple[str, ...]:
 
 @app.command("list")
 def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False) -> None:
-    """List all figures, paper by paper: id, place in the paper, cost, state."""
+    """List all figures, paper by paper: id, place in the paper, time, state."""
     from ..paper.papers import PAPERS, paper
     from ..paper.registry import figures
 
@@ -84,7 +84,7 @@ def run_figures(
     workers: Workers = -1,
     as_json: AsJson = False,
 ) -> None:
-    """Compute, draw and judge figures; stored points are reused."""
+    """Compute and draw figures, and check the claims of the paper; stored points are reused."""
     from ..paper.html_page import write_page
     from ..paper.run import run
     from ..runtime.parallel import whole_workers

@@ -1,4 +1,4 @@
-"""`selftrain plan`: from a CSV file to the advice whether to self-train."""
+"""`selftrain plan`: advice whether to self-train, from a CSV file."""
 
 from __future__ import annotations
 

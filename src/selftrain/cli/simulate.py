@@ -1,4 +1,4 @@
-"""`selftrain simulate`: finite-size runs, as a table, as JSON, as a figure, against the theory."""
+"""`selftrain simulate`: finite-size runs as a table, JSON or a figure, compared with the theory."""
 
 import math
 from collections.abc import Iterator
@@ -104,7 +104,7 @@ def simulate(
         from ..plots.ensemble import plot_ensemble
 
         drawn = [ensemble]
-        if rows is not None:  # synthetic Gaussian data beside them
+        if rows is not None:  # compare real rows with synthetic Gaussian data
             drawn.insert(0, run_simulation(problem, recipe, seeds=seeds, probes=0))
         return plot_ensemble(drawn, theory, spread="std")
 
@@ -126,7 +126,7 @@ def _warnings_as_remarks() -> Iterator[None]:
 
 
 def _keep_part(ensemble: "Ensemble", seeds: int, save: Path | None) -> None:
-    """Save the seeds that are done after an interrupt, never over the file of a whole run."""
+    """Save the finished seeds after an interrupt, in a file other than that of a whole run."""
     remark(f"Interrupted: {len(ensemble.seeds)} of {counted(seeds, 'seed')} are done.")
     if save is not None:
         part = save.with_name(f"{save.stem}.partial{save.suffix}")
@@ -135,7 +135,9 @@ def _keep_part(ensemble: "Ensemble", seeds: int, save: Path | None) -> None:
 
 
 def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> dict[str, Any]:
-    """Return runs as plain values: statistics over t, and every quantity (seeds, steps + 1)."""
+    """Return runs as plain values: statistics at each step, and every quantity of every seed as an
+    array of shape (seeds, steps + 1).
+    """
     statistics = {
         kind: {name: getattr(ensemble, kind)(name) for name in ensemble.names}
         for kind in ("mean", "std", "sem")
@@ -229,7 +231,9 @@ def _largest(comparison: "Comparison") -> dict[str, Any]:
 
 
 def _table(ensemble: "Ensemble") -> "Table":
-    """Return the columns of `selftrain solve`, and how many seeds have a state at the step."""
+    """Return a table with the columns of `selftrain solve`, and the number of seeds that have a
+    state at the step.
+    """
     columns = dict(COLUMNS)
     if ensemble.classes > 2:
         columns = {"error": "error", "balanced": "balanced_error", "q": "q"}
@@ -248,7 +252,7 @@ def _table(ensemble: "Ensemble") -> "Table":
 
 
 def _cell(mean: float, error: float) -> str:
-    """Return a number with its standard error in brackets.
+    """Return a number with its standard error, in units of the last digit, in brackets.
 
     >>> _cell(0.123456, 0.00123), _cell(float("nan"), 0.0)
     ('0.1235(12)', '-')

@@ -31,10 +31,10 @@ COLUMNS = {
     "q": "q", "m": "m", "B": "bias", "χ": "chi", "R": "overlap", "error": "error",
     "cosine": "cosine",
 }  # fmt: skip
-"""Quantities of a table over t, by their titles."""
+"""Columns of the table: titles, and the quantities in them."""
 
 FEW_CLASSES = 5
-"""So many classes have room for three digits each."""
+"""Up to this many classes, a table has room for three digits per class; else two are shown."""
 
 
 @takes("problem", "recipe", "data")
@@ -49,7 +49,7 @@ def solve(
     plot: Plot = None,
     save: Save = None,
 ) -> None:
-    """Solve the theory of a self-training run: what a large system does, step by step."""
+    """Solve the theory of a self-training run: the large-system limit, step by step."""
     files = OutputFiles(plot, save, quiet=json).check()
     if every is not None and (plot is not None or save is not None):
         raise InvalidInput("every", every, "--json or a table; --plot and --save take every step")
@@ -74,7 +74,7 @@ def solve(
 
 
 def describe(run: "SolvedRun | ThinnedRun", limits: "Limits") -> dict[str, Any]:
-    """Return a solved run as plain values under the names of the API."""
+    """Return a solved run as plain values, with the names of the Python API."""
     names = ("step", "reason", "state", "residual")
     failure = run.failure
     return {
@@ -100,8 +100,8 @@ def _show(run: "SolvedRun", limits: "Limits", kept: list[int] | None) -> None:
 
 
 def rows_shown(steps: int, collapsed_at: int | None = None) -> list[int]:
-    """Return the steps that are shown: all of a short run; of a long one the first, the last, the
-    collapse, and others ever farther apart, because early steps change most.
+    """Return the steps that a table shows: all steps of a short run; of a long run the first, the
+    last, the collapse, and others at growing distances, because early steps change most.
 
     >>> rows_shown(3)
     [0, 1, 2, 3]
@@ -134,7 +134,10 @@ def _table(run: Any, rows: list[int]) -> "Table":
 
 
 def class_columns(errors: Any, shares: Any) -> dict[str, list[str]]:
-    """Return recall and labels of K classes over t, the numbers of all classes in one column."""
+    """Return two columns over t: the recalls of all K classes, and their shares among the labels.
+
+    Each entry lists the numbers of all classes.
+    """
     digits = 3 if errors.shape[-1] <= FEW_CLASSES else 2
 
     def shown(values: Any) -> list[str]:
@@ -144,7 +147,7 @@ def class_columns(errors: Any, shares: Any) -> dict[str, list[str]]:
 
 
 def _ending(run: "SolvedRun") -> list[str]:
-    """Say why the run ended before its last step, if it did."""
+    """Return a sentence that says why the run ended before its last step; empty if it did not."""
     if run.failure is not None:
         return [f"[bold]Stopped at step {run.failure.step}[/bold]: {run.failure.reason}."]
     if run.collapsed_at is None:
@@ -162,7 +165,7 @@ def _ending(run: "SolvedRun") -> list[str]:
 
 
 def _solver(run: "SolvedRun") -> str:
-    """Say how the run was solved; evaluations and accuracy may differ between machines."""
+    """Return a sentence about the solver; evaluations and accuracy may differ between machines."""
     result = run.summary()
     steps = counted(result["confirmed_steps"], "step")
     starts = ", ".join(f"{count} {name}" for name, count in result["starts"].items())

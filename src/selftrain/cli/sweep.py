@@ -1,7 +1,7 @@
-"""`selftrain sweep`: grids of points from a file, computed into a store, reported, exported, drawn.
+"""`selftrain sweep`: compute a grid of points into a store; report, export and draw it.
 
-Exit codes of `run` and `status`: 0 if every point is there, 1 if some failed or are missing; 130 if
-a run was interrupted (ctrl-C, or the signal by which batch systems end a job).
+Exit codes of `run` and `status`: 0 if every point is computed, 1 if some failed or are missing; 130
+if a run was interrupted (ctrl-C, or the signal by which batch systems end a job).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def run(
     processes = whole_workers(workers)
     remark(_size(plan))
     cluster = None
-    if scheduler is not None:  # it is asked before anything is computed
+    if scheduler is not None:  # connect before anything is computed
         from ..sweeps.dask_cluster import DaskExecutor
 
         cluster = DaskExecutor(scheduler)
@@ -94,7 +94,7 @@ def run(
 
 @app.command("status")
 def status(store: StoreArgument, as_json: AsJson = False) -> None:
-    """Show how much of a grid a store holds, and why points failed."""
+    """Show how many points of a grid are in a store, and why points failed."""
     from ..sweeps import load
 
     data = load(store)
@@ -118,7 +118,9 @@ def export(
     ],
     out: Annotated[Path | None, option("Default: the name of the store.", "FILE")] = None,
 ) -> None:
-    """Write what a store holds as one file: a row per point (csv, parquet), or labelled arrays."""
+    """Write the points of a store to one file: a row per point (csv, parquet), or labelled arrays
+    (netcdf).
+    """
     from ..runtime.files import replacing, write_netcdf
     from ..sweeps import load
 
@@ -150,7 +152,7 @@ def plot(
     ] = None,
     title: Annotated[str | None, option("Above the picture.", "TEXT")] = None,
 ) -> None:
-    """Draw what a store holds: lines over one axis, a map over two."""
+    """Draw the points of a store: lines over one axis, a map over two."""
     from ..sweeps import load
 
     target = out or Path(f"{store.resolve().stem}.png")
@@ -171,7 +173,7 @@ def as_table(data: Sweep) -> Any:
 
 
 def failed_points(data: Sweep) -> list[dict[str, str]]:
-    """Return where points failed, and why."""
+    """Return the parameters of each failed point, and the reason."""
     table = as_table(data)
     axes = [str(name) for name in data["status"].coords]
     failed = table[table["status"] == "failed"].drop_duplicates(subset=axes)
@@ -189,7 +191,9 @@ def _size(plan: SweepPlan) -> str:
 
 
 def _report(file: Path, data: Sweep, as_json: bool) -> None:
-    """Count points that are done, failed and missing; exit with 1 unless all are done."""
+    """Print the numbers of points that are done, failed and missing; exit with 1 unless all are
+    done.
+    """
     from ..sweeps.dataset import STATUS
 
     states = data["status"].values

@@ -1,4 +1,4 @@
-"""`selftrain warmup`: compile the kernels once, so that no later call has to wait for it."""
+"""`selftrain warmup`: compile the kernels, so that no later call has to wait for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def warmup() -> None:
-    """Compile what the solver, its gradients and the simulator need (a minute or two, once)."""
+    """Compile the kernels of solver, gradients and simulator (a minute or two, once)."""
     begun = time.monotonic()
     parts = _parts()
     for number, (name, part) in enumerate(parts.items(), start=1):
@@ -21,7 +21,7 @@ def warmup() -> None:
 
 
 def _parts() -> dict[str, Callable[[], object]]:
-    """Return calls that together need all kernels."""
+    """Return calls, by name, that together compile all kernels."""
     import numpy as np
 
     from .. import Clusters, Problem, Recipe, gradient, simulate, solve

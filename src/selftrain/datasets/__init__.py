@@ -1,8 +1,8 @@
 """Small real data sets to try things on, loaded as in scikit-learn; nothing is downloaded.
 
 Images (`load_digits`), measurements (`load_breast_cancer`), and a table with text and missing
-values (`load_penguins`). All classes are known; `hide_labels` hides most of them, as in the
-situation that this package is about.
+values (`load_penguins`). All classes are known; `hide_labels` hides most of them, to get a
+semi-supervised problem.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def load_breast_cancer(*, return_X_y: bool = False) -> Any:
 
 
 def load_penguins(*, return_X_y: bool = False) -> Any:
-    """Load 344 penguins: numbers, text and missing values, as tables have them; three species.
+    """Load 344 penguins of three species: a table of numbers and text with missing values.
 
     Arguments and result as for `load_digits`.
 
@@ -86,13 +86,13 @@ def load_penguins(*, return_X_y: bool = False) -> Any:
 
 
 def hide_labels(y: Any, labels: int, *, unlabeled: Any = -1, random_state: Any = 0) -> pd.Series:
-    """Return a copy of the classes in which only some, drawn at random, are known.
+    """Return a copy of the classes with all but a random subset replaced by `unlabeled`.
 
     Arguments:
         y: the class of each sample.
-        labels: how many stay known, at least one.
-        unlabeled: what takes the place of the others.
-        random_state: of the draw: a seed, or a `numpy.random.RandomState`.
+        labels: number of classes that stay known, at least one.
+        unlabeled: the marker that replaces the others.
+        random_state: seed of the draw, or a `numpy.random.RandomState`.
 
     >>> _, kind = load_breast_cancer(return_X_y=True)
     >>> y = hide_labels(kind, 40)

@@ -1,9 +1,10 @@
 """Anchored soft self-training of one two-class problem.
 
-Every step turns the mean score of the current students into soft labels by a mixture that the
-labelled samples anchor (`mixture.py`), and fits one student per metric to all samples, the labelled
-ones with their true class and a larger weight (`logistic.py`). Labelled samples enter the mixture
-with held-out scores: scores of samples that a model was fitted to look too well separated.
+Every step turns the mean score of the current students (fitted models) into soft labels, by a
+mixture that the labelled samples anchor (`mixture.py`), and fits one student per metric to all
+samples, the labelled ones with their true class and a larger weight (`logistic.py`). Labelled
+samples enter the mixture with held-out scores: the scores of samples that a model was fitted to
+look too well separated.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Share(NamedTuple):
 
     Attributes:
         known: the proportion itself, None if it is estimated.
-        from_labeled: whether labelled samples were drawn at random, so that they count.
+        from_labeled: whether the labelled samples were drawn at random, so that their class
+            proportions count in the estimate.
     """
 
     known: float | None = None
@@ -49,7 +51,7 @@ class TwoClasses(NamedTuple):
 
     Attributes:
         labeled, unlabeled: the samples.
-        constants: of the method.
+        constants: constants of the method.
         share: what is known about the class proportions.
     """
 
@@ -86,7 +88,7 @@ class TwoClasses(NamedTuple):
         )
 
     def start(self, metric: Array) -> Student:
-        """Fit a student to the labelled samples alone, with the scores of the others."""
+        """Fit a student to the labelled samples alone; it has the scores of all samples."""
         student, out_of_fold, _ = supervised_start(self.labeled, metric)
         scores = self.unlabeled.coordinates.column(
             lambda block: block @ student.coefficients + student.bias
@@ -94,7 +96,7 @@ class TwoClasses(NamedTuple):
         return student._replace(unlabeled=scores, held_out=out_of_fold)
 
     def labels(self, mixture: ScoreMixture, scores: Array, step: int) -> Array:
-        """Return the soft labels of a step."""
+        """Return the soft labels of a step; with annealing they become sharper step by step."""
         sharpness = self.constants.sharpness * (1 + self.constants.annealing * step)
         return np.asarray(expit(sharpness * mixture.log_odds(scores)))
 
@@ -104,10 +106,11 @@ class Outcome:
     """The result of a run.
 
     Attributes:
-        coefficients, bias: of the score, which is zero at even odds of the classes.
-        held_out: scores of the labelled samples from models without them.
+        coefficients, bias: of the score, which is zero where both classes, if equally frequent,
+            are equally likely.
+        held_out: scores of the labelled samples, from models fitted without them.
         unlabeled: scores of the unlabelled samples.
-        mixture: of the last scores.
+        mixture: the mixture fitted to the last scores.
         history: one entry per step.
         spread: standard deviation of the unlabelled scores, infinite if there are none.
     """
@@ -165,13 +168,16 @@ def self_train(problem: TwoClasses, metrics: Sequence[Array], neighbours: bool =
 
 
 def history_entry(step: int, mixture: ScoreMixture, moved: float) -> dict[str, Any]:
-    """Return what the history says about a step."""
+    """Return the entry of `history_` for a step; `moved` is the mean change of the soft labels."""
     share, separation = mixture.share, mixture.separation
     return {"step": step + 1, "share": share, "separation": separation, "moved": moved}
 
 
 def _with_caution(problem: TwoClasses, teacher: Student, first: Student) -> Student:
-    """Mix a part of the supervised start, brought to the same scale, into the teacher."""
+    """Mix the supervised start, rescaled to the spread of the teacher's scores, into the teacher.
+
+    Its weight is the constant `caution`, or chosen by held-out scores if that is None.
+    """
     size = _spread(teacher, problem.unlabeled) / _spread(first, problem.unlabeled)
     caution = problem.constants.caution
     if caution is None:
@@ -193,8 +199,8 @@ def _mean(students: Sequence[Student]) -> Student:
 
 
 def soft_targets(labels: Array, masses: Array) -> Targets:
-    """Return mass and pull of samples with soft labels, with the same total mass for both
-    classes.
+    """Return mass and pull (`logistic.py`) of samples with soft labels, the same total mass for
+    both classes.
     """
     share = float(masses @ labels / masses.sum())
     positive, negative = 0.5 / share, 0.5 / (1 - share)
@@ -204,7 +210,9 @@ def soft_targets(labels: Array, masses: Array) -> Targets:
 
 def _spread(student: Student, unlabeled: Unlabeled) -> float:
     """Return the standard deviation of the unlabelled scores, or of the held-out ones if those are
-    constant: the scale depends on the metric.
+    constant.
+
+    Students are divided by it before they are mixed, because their scale depends on the metric.
     """
     weights, scores = unlabeled.weights, student.unlabeled
     center = np.average(scores, weights=weights)
@@ -215,7 +223,9 @@ def _spread(student: Student, unlabeled: Unlabeled) -> float:
 def _teach(
     problem: TwoClasses, student: Student, graph: GraphScores | None
 ) -> tuple[Array, ScoreMixture]:
-    """Return scores of the unlabelled samples from student and graph, and their mixture."""
+    """Return the scores of the unlabelled samples from student and graph together, and the mixture
+    fitted to them.
+    """
     scores, own = student.unlabeled, student.held_out
     if graph is not None:
         a, b = shares_of_teachers(own, graph.labeled, problem.labeled)

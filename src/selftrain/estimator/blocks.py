@@ -1,8 +1,8 @@
 """Sums over the rows of a table: dense, sparse, or a Dask array chunked by rows.
 
 Every quantity of the estimator is a sum over rows (`total`), one number per row (`column`), or
-a narrower table (`project`), so one solver serves arrays in memory, sparse text and rows on a
-cluster.
+a narrower table (`project`), so one solver serves arrays in memory, sparse matrices and rows on
+a cluster.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ Block = Any
 """Rows in memory: a numpy array or a scipy sparse array."""
 
 ENTRIES = 2**18
-"""Entries of a dense block (2 MB): temporaries stay in the cache."""
+"""Number of entries of a dense block (2 MB): temporaries fit into the processor's cache."""
 
 SPARSE_ENTRIES = 2**22
-"""Entries of a sparse block, whose rows are copied when it is sliced."""
+"""Number of entries of a sparse block; larger than a dense one, because slicing copies rows."""
 
 
 class Blocks(ABC):
-    """Rows in blocks, of which sums and columns are taken."""
+    """Rows of a table in blocks, over which sums and columns are computed."""
 
     @abstractmethod
     def each(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> Iterable[Any]:
-        """Return `part(block, *slices of the vectors)` of every block; of no rows if empty."""
+        """Return `part(block, *slices of the vectors)` for every block.
+
+        A vector has one entry per row. An empty table has one block without rows.
+        """
 
     def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
         """Return the sum over blocks of `part(block, *slices of the vectors)`."""
@@ -49,14 +52,14 @@ class Blocks(ABC):
 
 
 class Rows(Blocks):
-    """A table of `shape` rows and columns, as `matrix` stores it, used block by block."""
+    """A table (`matrix`, of `shape` rows and columns) that is processed block by block."""
 
     matrix: Any
     shape: tuple[int, int]
 
     @abstractmethod
     def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
-        """Return the table `part(block)` of dense rows, stored where the rows are."""
+        """Return the dense table `part(block)` of so many columns, stored where the rows are."""
 
     @abstractmethod
     def part(self, which: Any) -> Rows:
@@ -118,7 +121,9 @@ class StoredRows(Rows):
 
 
 class ChunkedRows(Rows):
-    """A Dask array: one task per chunk of rows; sums and columns return, tables stay."""
+    """A Dask array: one task per chunk of rows. Sums and columns are sent to this process; tables
+    stay on the workers.
+    """
 
     def __init__(self, matrix: Any):
         if matrix.numblocks[1] != 1:

@@ -1,4 +1,4 @@
-"""Checks of the input of `fit`: samples, classes of the labelled ones, weights."""
+"""Checks of the input of `fit`: samples, targets, weights."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .preprocessing import NARROWEST
 from .targets import Classes, no_such_class
 
 FEW_LEVELS = 64
-"""A column of integers with fewer distinct values as float64, because of its offset, has lost its
-digits."""
+"""An integer column has lost its digits if its values, which a large offset makes coarse as
+float64, span at most this many rounding units."""
 
 SHOWN = 5
 """Largest number of columns in a message."""
@@ -33,13 +33,13 @@ class GivenRows(NamedTuple):
 
     @property
     def positives(self) -> list[int]:
-        """Classes that are fitted against the rest; only the second of two."""
+        """Indices of the classes that are fitted against the rest; of two, only the second."""
         count = len(self.target.names)
         return [1] if count == 2 else list(range(count))
 
 
 def given(matrix: Any, target: Classes, sample_weight: Any) -> GivenRows:
-    """Drop samples of weight zero, and classes that only they have."""
+    """Drop samples of weight zero, and classes without labelled samples of positive weight."""
     rows = matrix.shape[0]
     if len(target.codes) != rows:
         raise InvalidInput(
@@ -62,12 +62,12 @@ def text_columns(table: Any) -> list[str]:
 
 
 def check_finite(X: Any, matrix: Any, allow_nan: bool = False) -> None:
-    """Reject infinite entries and NaN, and name their columns.
+    """Reject infinite entries and NaN; the error names their columns.
 
     Arguments:
-        X: the table as given, whose names of columns are used if it has some.
-        matrix: the same as numbers, dense or sparse.
-        allow_nan: reject infinite entries only.
+        X: the table as the user gave it; only its column names are used, if it has any.
+        matrix: the same table as numbers, dense or sparse.
+        allow_nan: reject only infinite entries.
     """
     entries = matrix.data if is_sparse(matrix) else matrix
     invalid = np.isinf(entries) if allow_nan else ~np.isfinite(entries)
@@ -83,7 +83,7 @@ def check_finite(X: Any, matrix: Any, allow_nan: bool = False) -> None:
 
 
 def listed(names: list[str]) -> str:
-    """Return the first names, separated by commas.
+    """Return the first `SHOWN` names, separated by commas.
 
     >>> listed(["a", "b"])
     'a, b'
@@ -92,8 +92,9 @@ def listed(names: list[str]) -> str:
 
 
 def medians(X: Any, matrix: Array) -> Array:
-    """Return the medians of all columns, 0 for an empty one, and warn if any entry is missing;
-    `X` as above.
+    """Return the median of every column, 0 for an empty one; warn if any entry is missing.
+
+    `X` is the table as the user gave it; only its column names are used.
     """
     missing = np.isnan(matrix).sum(axis=0)
     which = np.flatnonzero(missing)
@@ -113,7 +114,7 @@ def medians(X: Any, matrix: Array) -> Array:
 
 
 def check_digits(X: Any, matrix: Any) -> None:
-    """Reject a table whose values are equal as float64; warn if only some columns are."""
+    """Reject a table if all its varying columns lose their digits as float64; warn if some do."""
     if is_sparse(matrix):
         return
     lost, varies = lost_columns(X, matrix)
@@ -130,9 +131,13 @@ def check_digits(X: Any, matrix: Any) -> None:
 
 
 def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which columns lose their digits as float64, and which vary."""
+    """Return masks of the columns that vary but lose their digits as float64, and of all that vary.
+
+    A column loses its digits if its range is narrower than `NARROWEST`, or if its values were exact
+    (integers, long doubles) and only the rounding to float64 made them coarse.
+    """
     low, high = matrix.min(axis=0).astype(float), matrix.max(axis=0).astype(float)
-    with np.errstate(over="ignore"):  # `extremes` rejects that with a reason of its own
+    with np.errstate(over="ignore"):  # `extremes` rejects an overflow with a better message
         span = high - low
     narrow = span < NARROWEST
     raw = [column.to_numpy() for _, column in X.items()] if hasattr(X, "iloc") else [np.asarray(X)]
@@ -141,7 +146,7 @@ def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.b
         return varies & narrow, varies
     try:
         ends = [(part.min(axis=0), part.max(axis=0)) for part in raw]
-    except TypeError:  # numbers and their names in one column
+    except TypeError:  # a column mixes numbers and text
         return np.zeros(low.size, dtype=bool), high > low
     varies = np.concatenate([np.atleast_1d(top != bottom).astype(bool) for bottom, top in ends])
     coarse = span <= FEW_LEVELS * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
@@ -155,7 +160,7 @@ def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.b
 
 
 def row_weights(sample_weight: Any, matrix: Any) -> Array:
-    """Return one finite number >= 0 per sample."""
+    """Validate `sample_weight`: one finite number >= 0 per sample, not all 0; None: all 1."""
     if not is_dask(matrix):
         found = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
     elif sample_weight is None:
@@ -168,7 +173,7 @@ def row_weights(sample_weight: Any, matrix: Any) -> Array:
 
 
 def present(target: Classes, weights: Array) -> Classes:
-    """Return the classes that have labelled samples of positive weight."""
+    """Return the classes that have labelled samples of positive weight; raise if fewer than two."""
     seen = np.unique(target.codes[(target.codes >= 0) & (weights > 0)])
     if len(seen) < 2:
         raise InvalidInput(

@@ -27,20 +27,21 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
     """A linear classifier that learns from labelled and unlabelled samples.
 
     Arguments:
-        method: "anchored" (soft labels from a mixture anchored by the labelled samples; becomes
-            "gaussian" if the samples pass for Gaussian clusters, cross-validation agrees and no
-            constant of it is set), "gaussian" (for such samples), "paper" (the recipe of the
-            theory, on raw columns).
+        method: "anchored" (soft labels from a mixture anchored by the labelled samples; switches to
+            "gaussian" if the samples pass a test for Gaussian clusters, cross-validation agrees and
+            no constant of "anchored" was set), "gaussian" (for Gaussian clusters), or "paper" (the
+            recipe of the theory, on raw columns).
         neighbours: use a graph of nearest neighbours as a second teacher of "anchored"; "auto": on
             images.
-        class_weight: what the decision minimises: None the plain error, "balanced" the mean error
-            of the classes, a dictionary the error with these weights. Probabilities do not depend
-            on it.
+        class_weight: the error that decisions minimise: None: the plain error; "balanced": the mean
+            over classes of their errors; a dictionary: the error with these weights of the true
+            classes. Probabilities do not depend on it.
         unlabeled: marks unlabelled samples in `y`; so do NaN, None and empty strings.
-        share: class proportions: "estimated" (labelled samples are drawn at random), "unlabeled"
-            (their classes were chosen: only unlabelled samples count), a number (the proportion of
-            the second of two classes) or a dictionary from class to proportion.
-        settings: every other constant, a `selftrain.estimator.Settings`.
+        share: class proportions: "estimated" (from all samples, if the labelled ones were drawn at
+            random), "unlabeled" (from the unlabelled samples only, if the classes of the labelled
+            ones were chosen), a number (the proportion of the second of two classes) or a
+            dictionary from class to proportion.
+        settings: all other constants, a `selftrain.estimator.Settings`.
         random_state: seed of folds, random directions of wide tables, and batches of "paper".
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
@@ -97,7 +98,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
         return self
 
     def _checked_settings(self) -> Settings:
-        """Return the settings; `InvalidInput` names the first invalid parameter."""
+        """Return the settings; raise `InvalidInput` for the first invalid parameter."""
         if not isinstance(self.method, str) or self.method not in METHODS:
             hint = nearest(str(self.method), METHODS)
             raise InvalidInput("method", self.method, f"unknown; {hint}")
@@ -127,7 +128,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
         return fitted
 
     def _keep(self, fitted: list[Fitted]) -> None:
-        """Store the model at the odds that the decision needs."""
+        """Set the fitted attributes; the intercepts include the shift due to `class_weight`."""
         if len(fitted) == 1:
             share = fitted[0].share
             self.shares_ = np.array([1 - share, share])
@@ -148,7 +149,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
         self.n_iter_ = max((entry["step"] for entry in self.history_), default=0)
 
     def _tilt(self, fitted: list[Fitted]) -> Array:
-        """Return the logarithm of the weight of every class in the decision."""
+        """Return the logarithm of the weight of every class in decisions (`class_weight`)."""
         if not isinstance(self.class_weight, str):
             return self._log_weights
         found = -np.log(self.shares_)

@@ -1,7 +1,8 @@
 """What both classifiers share: reading samples and targets, decisions, probabilities, scores.
 
-A classifier implements `_rows` (a user's samples as numbers), `_scores` (one column per class, one
-in all for two classes, at the weights of the decision) and `_probabilities` (the same columns).
+A classifier implements `_rows` (a user's samples as numbers), `_scores` (log-odds, tilted by
+`class_weight`; one column per class, a single column for two classes) and `_probabilities` (in the
+population, the same columns).
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _rows(self, X: Any, reset: bool) -> Any:
-        """Return samples as numbers; `reset` in `fit`, which stores names and number of columns."""
+        """Return samples as numbers; `reset` (in `fit`): store the names and number of columns."""
 
     @abstractmethod
     def _scores(self, matrix: Any) -> Array:
-        """Return scores at the weights of the decision."""
+        """Return log-odds, tilted by `class_weight`."""
 
     @abstractmethod
     def _probabilities(self, matrix: Any) -> Array:
-        """Return probabilities in the population."""
+        """Return class probabilities in the population, independent of `class_weight`."""
 
     def decision_function(self, X: Any) -> Array:
-        """Return log-odds at the weights of the decision: positive for the second of two classes.
+        """Return log-odds, tilted by `class_weight`: positive for the second of two classes.
 
-        For more classes, one column each; the largest wins.
+        For more classes, one column each; the largest decides.
         """
         check_is_fitted(self)
         scores = self._scores(self._rows(X, reset=False))
@@ -55,7 +56,7 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._decide(self._scores(self._rows(X, reset=False)))
 
     def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities in the population, independent of the decision weights."""
+        """Return class probabilities in the population, independent of `class_weight`."""
         check_is_fitted(self)
         found = self._probabilities(self._rows(X, reset=False))
         return np.column_stack([1 - found, found]) if found.shape[1] == 1 else found
@@ -82,7 +83,7 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return matrix, target, rows
 
     def _numbers(self, X: Any, reset: bool, **options: Any) -> Any:
-        """Return samples as an array of floats, dense or sparse; columns of text are named."""
+        """Return samples as an array of floats, dense or sparse; an error names columns of text."""
         try:
             return validate_data(self, X, accept_sparse="csr", reset=reset, **options)
         except (TypeError, ValueError) as error:
@@ -126,9 +127,9 @@ def check_class_weight(weight: Any) -> None:
 
 
 def check_weighted_classes(weight: Any, names: list[Any]) -> None:
-    """Reject a weight of an unknown class if a known class has none: a misspelt name.
+    """Reject a weight of an unknown class if a known class has none: the name may be misspelt.
 
-    If all known classes have weights, the others may be absent from these samples.
+    If all known classes have weights, an unknown one may only be absent from these samples.
     """
     if not isinstance(weight, dict) or all(name in weight for name in names):
         return

@@ -95,7 +95,8 @@ class LearningCurve:
 
     Attributes:
         labels: numbers of labelled samples in the fit.
-        scores: one row per number, one column per draw; on labelled samples not in the fit.
+        scores: one row per number, one column per draw; measured on the samples whose label was
+            hidden in the fit.
     """
 
     labels: Array
@@ -108,7 +109,7 @@ class LearningCurve:
 
     @property
     def error(self) -> Array:
-        """Standard error over the draws; they share samples, so it is a lower bound."""
+        """Standard error over the draws; a lower bound, because the draws share samples."""
         draws = self.scores.shape[1]
         return np.asarray(self.scores.std(axis=1, ddof=1) / np.sqrt(draws))
 
@@ -133,9 +134,12 @@ def labeled_learning_curve(
     """Measure the score of a model against the number of labels.
 
     Arguments:
-        labels: numbers of labelled samples; the others are hidden from the model and test it.
-        draws: number of random draws for each number.
+        labels: numbers of labels that the model gets. The remaining labelled samples are unlabelled
+            in the fit, and the score is measured on them.
+        draws: number of random choices of labels for each number, at least 2.
         scoring: the name of a scorer of scikit-learn, or a scorer.
+        unlabeled: marks unlabelled samples in `y`.
+        random_state: seed of the draws.
 
     >>> from sklearn.datasets import load_digits
     >>> from selftrain import SelfTrainingLinearClassifier

@@ -1,8 +1,8 @@
 """The start: a supervised fit on the labelled samples, its ridge chosen by cross-validation.
 
-Folds depend on what a sample contains, not on its position: a sample that is given twice is one
-sample of weight two, so it is never in the fit and in the test fold at once, and weights mean the
-same as repetition.
+Folds depend on the content of a sample, not on its position: a sample that is given twice counts as
+one sample of weight two. So it is never in the training and in the test fold at once, and a weight
+means the same as repetition.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from .logistic import Student, Targets, fit_student, minimise
 
 FOLDS = 5
 RIDGES = tuple(10.0 ** np.arange(-1.0, 3.1, 0.5))
-"""Relative to coordinates of mean squared length 1: from almost none to almost the difference of
-the means."""
+"""Ridges that are tried, for coordinates of mean squared length 1: the weakest is almost none; with
+the strongest, the coefficients almost point along the difference of the class means."""
 
 PATIENCE = 2
-"""Number of worse ridges in a row after which the search ends: weak ridges cost most."""
+"""Number of worse ridges in a row after which the search ends; the weaker ones left cost most."""
 
 TRIAL_TOLERANCE = 1e-2
-"""Tolerance of the fits that compare ridges; the last Newton step squares it."""
+"""Tolerance of the fits that compare ridges. Loose, because Newton's method converges
+quadratically: the error after the last step is of the order of its square."""
 
 FALLBACK_RIDGE = 10.0
-"""Ridge if a class has one labelled sample, which cannot be held out: a typical choice."""
+"""Typical ridge, used if a class has only one labelled sample, which cannot be held out."""
 
 
 class Labeled(NamedTuple):
-    """Distinct labelled samples of a two-class problem; classes are 0 or 1."""
+    """Distinct labelled samples of a two-class problem: classes are 0 or 1, folds count from 0."""
 
     coordinates: Array
     classes: Array
@@ -42,7 +43,7 @@ class Labeled(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A supervised fit and the out-of-fold scores of its samples."""
+    """A supervised fit, the out-of-fold scores of its samples, and its ridge."""
 
     student: Student
     out_of_fold: Array
@@ -50,7 +51,11 @@ class Start(NamedTuple):
 
 
 def assign_folds(coordinates: Array, classes: Array, random: np.random.RandomState) -> Array:
-    """Assign stratified folds, along a random direction within every class."""
+    """Return the fold of every sample, stratified by class.
+
+    The samples of a class are dealt to the folds in the order of their projections on a random
+    direction, which depends on their content only.
+    """
     order = coordinates @ random.standard_normal(coordinates.shape[1])
     folds = np.zeros(len(classes), dtype=int)
     offset = 0
@@ -63,7 +68,7 @@ def assign_folds(coordinates: Array, classes: Array, random: np.random.RandomSta
 
 
 def balanced_targets(classes: Array, weights: Array) -> Targets:
-    """Return mass and pull of labelled samples, with the same total for both classes."""
+    """Return mass and pull (`logistic.py`) of labelled samples, the same total for both classes."""
     total = float(weights.sum())
     positive = float(weights @ classes)
     per_class = np.where(classes == 1, 0.5 * total / positive, 0.5 * total / (total - positive))
@@ -72,10 +77,10 @@ def balanced_targets(classes: Array, weights: Array) -> Targets:
 
 
 def supervised_start(labeled: Labeled, metric: Array) -> Start:
-    """Fit balanced ridge logistic regression, the ridge by balanced out-of-fold log loss.
+    """Fit class-balanced ridge logistic regression; choose the ridge by out-of-fold log loss.
 
-    The minimiser lies in the span of the labelled samples; if these are fewer than the directions,
-    the fits are made there.
+    The minimiser lies in the span of the labelled samples; if there are fewer samples than
+    directions, the fit is done in that span. `metric` has the squared lengths of the axes.
     """
     lengths = np.sqrt(metric)
     rows = labeled.coordinates * lengths
@@ -87,13 +92,17 @@ def supervised_start(labeled: Labeled, metric: Array) -> Start:
 
 
 def _in_user_metric(start: Start, back: Array) -> Start:
-    """Transform a start whose coefficients were found for samples times `back`."""
+    """Return a start with coefficients for the samples X, from those fitted to `X @ back`."""
     student = start.student
     return start._replace(student=student._replace(coefficients=back @ student.coefficients))
 
 
 def _start(labeled: Labeled) -> Start:
-    """Fit with the plain squared length of the coefficients as the penalty."""
+    """Fit in coordinates in which the penalty is the squared norm of the coefficients.
+
+    Folds without which a class would be missing are not held out; their samples get the
+    leave-one-out scores of the last fit.
+    """
     if np.min(np.bincount(labeled.classes.astype(int), minlength=2)) < 2:
         student = _fit(labeled, FALLBACK_RIDGE)
         return Start(student, student.held_out, FALLBACK_RIDGE)
@@ -108,10 +117,14 @@ def _start(labeled: Labeled) -> Start:
 def _best_ridge(
     labeled: Labeled, used: list[int], checked: NDArray[np.bool_]
 ) -> tuple[float, Array]:
-    """Return the ridge with the smallest balanced out-of-fold log loss, and the scores there.
+    """Return the ridge with the smallest balanced out-of-fold log loss, and its scores.
 
-    From the strongest ridge down, each fit starting from the extrapolation of the two before, until
-    the loss has grown `PATIENCE` times in a row.
+    Ridges are tried from the strongest down, each fit starting from the extrapolation of the two
+    before, until `PATIENCE` in a row have not improved the loss.
+
+    Arguments:
+        used: folds that are held out.
+        checked: whether a sample is in one of them.
     """
     mass, pull = balanced_targets(labeled.classes, labeled.weights)
     size = labeled.coordinates.shape[1]
@@ -147,12 +160,13 @@ def _fit(labeled: Labeled, ridge: float) -> Student:
 def held_out_likelihood(labeled: Labeled, fit: Callable[[Labeled], tuple[Array, float]]) -> float:
     """Return the log-likelihood of the labelled classes, each under a fit without its fold.
 
-    Leaving a sample out of the last fit alone is not enough if there are many directions: the soft
-    labels of the other samples have seen its class, and the scores of two useless models then look
-    well separated. So `fit` is the whole self-training.
+    Holding a sample out of the last fit alone is not enough if there are many directions: the soft
+    labels of the other samples already depend on its class, so that even a useless model seems to
+    separate the classes. `fit` is therefore the whole self-training.
 
     Arguments:
-        fit: labelled samples to coefficients and intercept of the population log-odds.
+        fit: function from labelled samples to coefficients and intercept of the population
+            log-odds.
     """
     total = 0.0
     for fold in np.unique(labeled.folds):

@@ -1,11 +1,12 @@
 r"""Self-training of one two-class problem whose samples are two Gaussian clusters.
 
-With one covariance $\Sigma$ the best score is $x^\top \Sigma^{-1} (\mu_1 - \mu_0)$, so soft labels
-need no fit: they give the means, the means give the score, and a mixture of the scores gives the
-next labels. This is expectation-maximisation, except that every sample is scored by means without
-it: with few samples per direction a sample that contributed to a mean looks closer to it than it
-is. The total covariance replaces $\Sigma$, which changes only the length of the direction; the
-metric $\Sigma^{-s}$ shrinks it towards the sphere (s = 0).
+If both clusters have the covariance $\Sigma$, the best score is
+$x^\top \Sigma^{-1} (\mu_1 - \mu_0)$. So no model is fitted: soft labels give the class means, the
+means give the scores, and a mixture of two Gaussians fitted to the scores gives the next labels.
+This is expectation-maximisation, except that every sample is scored by means computed without it:
+with few samples per direction, a sample that contributed to a mean looks closer to it than it is.
+The total covariance replaces $\Sigma$, which changes only the length of the direction. A metric
+$\Sigma^{-s}$ with s < 1 shrinks it towards the sphere (s = 0).
 """
 
 from __future__ import annotations
@@ -22,18 +23,19 @@ from .folds import Labeled, held_out_likelihood
 from .mixture import ScoreMixture
 
 LEFT_OUT = 6
-"""One unlabelled sample in this many is held out while the metric is chosen."""
+"""While the metric is chosen, one in this many unlabelled samples is held out."""
 
 TRIAL_STEPS = 20
-"""Largest number of steps of a run that chooses a metric: good and bad ones differ by then, and a
-run in many directions may take hundreds of steps."""
+"""Largest number of steps of a run that helps to choose the metric: enough to tell good metrics
+from bad ones, while a full run in many directions may take hundreds."""
 
 TRIALS = 6
-"""Largest number of runs of a trial, each from the scores of the previous one with a new mixture:
-stretched clusters may be found after 80 steps only. A trial ends when the gain falls."""
+"""Largest number of runs with which one metric is tried, each from the scores of the previous one:
+elongated clusters may be found only after 80 steps. The trial ends when the gain falls."""
 
 CLEARLY = 2.0
-"""Log-likelihood, in nats, that a metric farther from the sphere must gain: odds of 7 to 1."""
+"""Log-likelihood, in nats, by which a metric farther from the sphere must be better to be chosen:
+odds of 7 to 1."""
 
 
 class Means(NamedTuple):
@@ -41,8 +43,8 @@ class Means(NamedTuple):
 
     Attributes:
         centers: one row per class, the negative one first.
-        masses: of the classes.
-        positive: what every sample contributes to the mass of the positive class.
+        masses: total mass of each class.
+        positive: contribution of every sample to the mass of the positive class.
     """
 
     centers: Array
@@ -53,8 +55,11 @@ class Means(NamedTuple):
 def self_train_gaussian(
     problem: TwoClasses, metric: Array, start: Outcome | None = None
 ) -> Outcome:
-    """Run Gaussian self-training in one metric, from a run on part of the samples or, by default,
-    from a supervised fit.
+    """Run Gaussian self-training in one metric.
+
+    Arguments:
+        metric: squared lengths of the axes.
+        start: an earlier run to start from; a supervised fit by default.
     """
     weights, table = problem.unlabeled.weights, problem.table
     begin = problem.start(metric) if start is None else start
@@ -82,12 +87,15 @@ def self_train_gaussian(
 def in_best_metric(problem: TwoClasses, metrics: list[Array]) -> tuple[int, Outcome]:
     """Return the index of the best metric, and the run on all samples in it.
 
-    The distance of the clusters cannot choose: with few samples per direction a full covariance
-    finds clusters in noise, which are absent from held-out samples. So every metric is first tried
-    without part of the samples, and judged there by how much better its mixture describes their
-    scores than one Gaussian does. If no metric gains anything (the rest was too few to find the
-    clusters), all samples take part and cross-validation on the labelled ones chooses. In both
-    cases the first metric that is as good as any is taken, in order from the sphere.
+    The distance between the clusters is no criterion: with few samples per direction, a full
+    covariance finds clusters in noise that held-out samples do not show. So every metric is first
+    tried without part of the unlabelled samples, and judged on that part by its gain: how much more
+    likely the scores are under the mixture than under one Gaussian. If no metric gains anything
+    (too few samples were left to find the clusters), cross-validation on the labelled samples
+    chooses. In both cases the first metric within `CLEARLY` of the best is taken.
+
+    Arguments:
+        metrics: squared lengths of the axes of every metric, in order from the sphere.
     """
     tried = [tried_out(problem, metric) for metric in metrics]
     gains = [gain for _, gain in tried]
@@ -109,8 +117,11 @@ def in_best_metric(problem: TwoClasses, metrics: list[Array]) -> tuple[int, Outc
 def tried_out(
     problem: TwoClasses, metric: Array, start: Outcome | None = None
 ) -> tuple[Outcome, float]:
-    """Return the best of some runs without part of the unlabelled samples, each from the previous
-    one, and what its mixture gains on that part.
+    """Try a metric with part of the unlabelled samples held out.
+
+    Returns:
+        The best of at most `TRIALS` runs, each from the previous one, and its gain on the held-out
+        part (see `in_best_metric`).
     """
     coordinates, weights = problem.unlabeled
     outside = np.arange(len(weights)) % LEFT_OUT == 0
@@ -135,7 +146,7 @@ def _short(problem: TwoClasses) -> TwoClasses:
 
 
 def in_population(run: Outcome) -> tuple[Array, float]:
-    """Return coefficients and intercept of the population log-odds, from those at even odds."""
+    """Return coefficients and intercept of the log-odds at the estimated class proportions."""
     return run.coefficients, run.bias + float(logit(run.mixture.share))
 
 
@@ -202,7 +213,10 @@ def _outcome(
     metric: Array,
     history: list[dict[str, Any]],
 ) -> Outcome:
-    """Return the score as log-odds at even odds: the mixture's line at its pooled variance."""
+    """Return the result of a run, its score scaled to log-odds at equal class proportions.
+
+    With the pooled variance for both classes, the log-odds of the mixture are linear in the score.
+    """
     pooled = (1 - mixture.share) * mixture.variances[0] + mixture.share * mixture.variances[1]
     slope = (mixture.means[1] - mixture.means[0]) / pooled
     bias = -slope * 0.5 * (mixture.means[1] + mixture.means[0])

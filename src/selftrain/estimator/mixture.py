@@ -21,10 +21,10 @@ LEAST_SHARE = 1e-3
 
 @dataclass(frozen=True)
 class ScoreMixture:
-    """Class-wise laws of a score; index 0 is the negative class.
+    """A Gaussian distribution of the score for each of two classes; index 0 is the negative class.
 
     Attributes:
-        means, variances: of the two classes.
+        means, variances: of the score in each class.
         share: proportion of the positive class.
     """
 
@@ -55,10 +55,10 @@ class ScoreMixture:
         return float((np.sqrt(root) - slope) / (2 * curvature)) if curvature else float("nan")
 
     def log_odds(self, scores: Array) -> Array:
-        """Return log-odds of the positive class, never falling with the score.
+        """Return the log-odds of the positive class, a non-decreasing function of the score.
 
-        With unequal variances they are a parabola in the score; beyond its vertex, where a larger
-        score would favour the other class, they stay constant.
+        With unequal variances the log-odds are a parabola in the score. Beyond its vertex, where a
+        larger score would favour the negative class, the value at the vertex is returned.
         """
         (low, high), (v0, v1) = self.means, self.variances
         curvature = 0.5 * (1 / v0 - 1 / v1)
@@ -93,13 +93,14 @@ def fit_mixture(
     """Fit the mixture of weighted scores and anchors.
 
     Arguments:
+        scores, weights: of the unlabelled samples.
         shrinkage: of the variances towards the pooled one, 0 to 1 (1: equal variances).
         share: proportion of the positive class if it is known.
         anchor_share: weight of the anchors in the proportion: 1 if labelled samples were drawn at
             random, 0 if their classes were chosen.
         start: a mixture of nearly the same scores, to save steps; None starts with the anchors.
-        limit: largest number of steps. A few keep the mixture near the anchors; many let it follow
-            the distribution of the scores.
+        limit: largest number of iterations. With few, the mixture stays near the anchors; with
+            many, it follows the distribution of the scores.
     """
     positive = anchors.classes * anchors.weights
     negative = (1 - anchors.classes) * anchors.weights
@@ -134,7 +135,12 @@ def fit_mixture(
 def _from_sums(
     mass: Array, first: Array, second: Array, counted: Array, shrinkage: float, share: float | None
 ) -> ScoreMixture:
-    """Return the mixture with these weighted sums, variances shrunk to the pooled one."""
+    """Return the mixture with these sufficient statistics (one entry per class).
+
+    Arguments:
+        mass, first, second: sums of the weights, of the scores and of their squares.
+        counted: sums of the weights that count in the proportion, unless `share` is known.
+    """
     safe = np.maximum(mass, 1e-12)
     means = first / safe
     spread = np.maximum(second / safe - means**2, 0.0)

@@ -1,12 +1,14 @@
-"""The paper's self-training to the letter (`eq: update of ST`), on a user's samples.
+"""The paper's self-training, unmodified (`eq: update of ST`), on a user's samples.
 
 Step 0 fits the labelled samples. Every later step takes a batch of unlabelled samples that no step
-has used, labels it by the logits of the model before, rejects samples below the threshold and fits
-the rest: the protocol of `solve`, run by the engine of `simulate`. Columns stay as they are: the
-theory has clusters at plus and minus a mean, so with a fixed bias a midpoint far from 0 should be
-subtracted first. A trained bias makes the offset of a column arbitrary; samples are then measured
-from one of them, because an offset that is large against the spread would take the digits of the
-fit. The ridge is per column, as in `solve`.
+has used, labels it by the logits of the previous model, rejects samples below the threshold and
+fits the rest: the protocol of `solve`, run by the engine of `simulate`. The ridge is per column, as
+in `solve`.
+
+Columns are neither centred nor scaled. The theory has clusters at plus and minus a mean; so with a
+fixed bias, users should first subtract a midpoint that is far from 0. With a trained bias the
+offset of a column is arbitrary; one of the samples is then subtracted from all, because an offset
+that is large against the spread would cost the fit its precision.
 """
 
 from __future__ import annotations
@@ -31,18 +33,18 @@ from .blocks import is_dask, is_sparse
 from .training import Fitted
 
 STEPS = 8
-"""Batches when the user does not say: half of the 16 steps of the reference problem, because
-samples are few.
+"""Default number of batches: half of the 16 steps of the reference problem, because users' samples
+are few.
 """
 
 
 class UserSamples:
-    """The samples of a user as the source of a run: labelled ones, then one batch per step.
+    """A user's samples as the data source of a run: the labelled ones, then one batch per step.
 
     Arguments:
-        matrix, classes, weights: of all samples; -1 for a sample without label.
+        matrix, classes, weights: of all samples; the class is -1 if unlabelled.
         groups: indices of the samples of every step.
-        fix_bias: a fixed bias belongs to the origin of the user.
+        fix_bias: whether the bias is fixed, so that samples must not be shifted.
     """
 
     def __init__(
@@ -69,11 +71,12 @@ def follow_recipe(
     """Run a recipe on one two-class problem.
 
     Arguments:
-        classes: 0 or 1, -1 for a sample without label.
-        steps: batches that the unlabelled samples are dealt into.
+        classes: 0 or 1; -1 if unlabelled.
+        steps: number of batches into which the unlabelled samples are divided.
     """
     groups = [np.flatnonzero(classes >= 0), *_dealt(np.flatnonzero(classes < 0), steps, random)]
-    # Amounts and clusters are those of the samples; the protocol only says what is fitted to what.
+    # The numbers in `Problem` are not used: sizes and clusters are those of the samples, and the
+    # protocol only says which step fits which batch.
     protocol = protocol_of(Problem(1.0, 1.0, 0.5, 1.0, steps), recipe)
     protocol = replace(
         protocol, groups=protocol.groups[: len(groups)], fits=protocol.fits[: len(groups)]
@@ -103,9 +106,9 @@ def follow_recipe(
 
 
 def _origin(rows: Any, fix_bias: bool) -> Array | None:
-    """Return the point that samples are measured from; None to take them as they are.
+    """Return the sample to subtract from all samples; None to leave them as they are.
 
-    A fixed bias belongs to the origin of the user, and sparse samples would become dense.
+    A shift would change the meaning of a fixed bias, and would make sparse samples dense.
     """
     return None if fix_bias or is_sparse(rows) else np.asarray(rows[0], dtype=float)
 
@@ -134,8 +137,8 @@ def _taken(matrix: Any, rows: Any) -> Any:
 
 
 def _entry(t: int, model: Fit, origin: Array | None, selected: float) -> dict[str, Any]:
-    """Return what `solve` reports of a step, as far as samples show it; q is the squared norm of
-    the weights.
+    """Return those quantities of a step of `solve` that samples show; q is the squared norm of the
+    weights.
     """
     square = float(model.weights @ model.weights)
     return {"step": t, "q": square, "bias": _bias(model, origin), "selected": selected}
@@ -144,7 +147,7 @@ def _entry(t: int, model: Fit, origin: Array | None, selected: float) -> dict[st
 def _fitted(
     matrix: Any, weights: Array, model: Fit, origin: Array | None, history: list[dict[str, Any]]
 ) -> Fitted:
-    """Return the last model; the share of the positive class is its mean over all samples."""
+    """Return the last model; its share is the mean predicted probability of the positive class."""
     bias = _bias(model, origin)
     logits = np.asarray(matrix @ model.weights) + bias
     share = float(np.clip(np.average(expit(logits), weights=weights), 1e-6, 1 - 1e-6))

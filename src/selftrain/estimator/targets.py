@@ -17,7 +17,7 @@ from ..errors import InvalidInput
 Names = NDArray[Any]
 
 LIKE_MARKERS = ("?", "unknown", "unlabeled", "unlabelled", "NA", "N/A", "nan", "None")
-"""Names of classes that people use for unlabelled samples: they get a hint."""
+"""Class names that often mean "unlabelled": `read_targets` warns about them."""
 
 
 class Classes(NamedTuple):
@@ -28,11 +28,11 @@ class Classes(NamedTuple):
 
 
 def read_targets(y: Any, unlabeled: Any) -> Classes:
-    """Return classes and codes of targets.
+    """Return the classes in `y` and the class index of every sample.
 
     Arguments:
-        y: one name per sample; the marker, NaN, None, NaT or an empty string if unlabelled.
-        unlabeled: the marker; in an array of strings, a number as it is written.
+        y: one class name per sample; the marker, NaN, None, NaT or an empty string if unlabelled.
+        unlabeled: the marker; the number -1 also matches the string "-1".
 
     >>> read_targets(["spam", -1, "ham", None, ""], -1).codes.tolist()
     [1, -1, 0, -1, -1]
@@ -132,8 +132,10 @@ def _equal(value: Any, marker: Any) -> bool:
 
 
 def plain_targets(y: Any) -> Any:
-    """Return an array; lists that mix names and numbers keep both kinds, and whole numbers with
-    missing values or beyond 64 bits stay whole.
+    """Return targets as an array, without changing any value.
+
+    Lists of mixed types, and integers beyond 64 bits or with missing values, become arrays of
+    objects: numpy would turn them into strings or floats.
     """
     if hasattr(y, "to_numpy"):
         return y.to_numpy(dtype=object) if getattr(y, "hasnans", False) else y.to_numpy()
@@ -145,8 +147,8 @@ def plain_targets(y: Any) -> Any:
 
 
 def _long(y: Sequence[Any]) -> bool:
-    """Return whether a whole number exceeds int64: numpy would make the list floats, and different
-    numbers equal.
+    """Return whether an integer exceeds int64: numpy would convert the list to floats, and
+    different integers could become equal.
     """
     return any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in y)
 
@@ -174,7 +176,7 @@ def _same_kind(known: Names) -> Names:
 
 
 def _whole_numbers(listed: list[int]) -> Names:
-    """Return an array of a type that contains all of them; floats would make some equal."""
+    """Return integers as int64, uint64 or objects; as floats, different ones could be equal."""
     for kind in (np.int64, np.uint64):
         if np.iinfo(kind).min <= min(listed) and max(listed) <= np.iinfo(kind).max:
             return np.array(listed, dtype=kind)

@@ -1,7 +1,7 @@
-"""The explorer: a page on this machine where sliders move the theory.
+"""The explorer: a web page, served on this machine, that solves the theory as sliders are moved.
 
-`controls` lists what can be set, `page_state` is the whole state of a page and its address,
-`cluster_texts` reads the texts of clusters, `answers` turns a state into pictures (`charts`,
-`drawing`) and sentences, `workers` and `jobs` run that in other processes with limits of time,
-`layout` and `callbacks` are the page, `server` serves it.
+`controls` lists the inputs, `page_state` is the state of a page and its address, `cluster_texts`
+reads clusters written as text, `answers` turns a state into figures (`charts`, `drawing`) and
+sentences, `workers` and `jobs` compute them in other processes with time limits, `layout` and
+`callbacks` are the page, `server` serves it.
 """

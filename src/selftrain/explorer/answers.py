@@ -1,7 +1,7 @@
-"""From the state of a page to what it shows: a picture, sentences, numbers, snippets.
+"""What a page shows for a given state: a figure, sentences, numbers, code snippets.
 
-`answer` runs in a worker process and returns plain values. Runs and baselines are remembered, so
-that moving the step that is shown solves nothing again.
+`answer` runs in a worker process and returns plain values. Runs and baselines are cached, so that
+choosing another step to show does not solve the run again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from .snippets import command_line, python_lines
 __all__ = ["answer", "simulated_names", "table", "theme_of"]
 
 FIELDS = {"clusters": "shape", "clusters_u": "shape"}
-"""Controls that have another name than the field of `Problem` they set."""
+"""Fields of `Problem` whose control has another name, and that name."""
 
 DRAWN = 1e-4
-"""Tolerance of a path in continuous time: finer than a line on the screen, and fast."""
+"""Tolerance of a path in continuous time: smaller than the width of a line on the screen."""
 
 
 def answer(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what a page with this state shows; `data` is what the page sent.
+    """Return what a page shows; `data` is the state that the page sent.
 
-    The values are plain: `figure`, `sentences`, `t`, `steps`, `python`, `command`; or `fault`, a
-    sentence, and `field`, the control it belongs to.
+    Returns:
+        Plain values: `figure`, `sentences`, `t`, `steps`, `python`, `command`; or, if the state is
+        invalid, `fault` (a sentence) and `field` (the control it belongs to).
     """
     try:
         state = PageState.from_store(data)
@@ -55,7 +56,7 @@ def table(data: dict[str, Any]) -> str:
 
 
 class NoPicture(SelfTrainError):
-    """A view that has no meaning for these settings."""
+    """The error of a view that is not defined for these settings."""
 
 
 def _shown(state: PageState, run: Any, data: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def _shown(state: PageState, run: Any, data: dict[str, Any]) -> dict[str, Any]:
         remark = f"This view is not available at step {t}: {error}."
     if remark:
         figure = drawing.figure(theme, [], drawing.Panel("", ""))
-    figure["layout"]["uirevision"] = state.view  # a zoom stays while its view does
+    figure["layout"]["uirevision"] = state.view  # plotly keeps the zoom until the view changes
     sentences = [sentence for sentence in (remark, *_sentences(run, pinned)) if sentence]
     return {
         "figure": figure,
@@ -91,7 +92,7 @@ def _shown(state: PageState, run: Any, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def theme_of(data: dict[str, Any]) -> Theme:
-    """Return colours, letters and width of the page that asks."""
+    """Return the colours, the font size and the width of the page that sent a request."""
     size = data.get("size")
     letters = float(size) if isinstance(size, (int, float)) and 8 <= size <= 40 else 14.0
     return Theme(data.get("dark") is True, letters, data.get("narrow") is True)
@@ -126,7 +127,7 @@ def simulated_names(problem: Problem) -> tuple[str, ...]:
 
 
 def _points(simulated: Any, state: PageState) -> charts.Points:
-    """Return simulated seeds, if they belong to the run that is shown."""
+    """Return the simulated seeds if they belong to the run that is shown, else None."""
     if not isinstance(simulated, dict) or simulated.get("texts") != state.texts:
         return None
     names = simulated_names(state.problem)
@@ -141,7 +142,7 @@ def _points(simulated: Any, state: PageState) -> charts.Points:
 
 
 def _pinned(state: PageState, run: Any) -> Any:
-    """Return the pinned run, if it can be compared with this one."""
+    """Return the pinned run if it can be compared with this one, else None."""
     if not state.pin:
         return None
     other = PageState.from_query(state.pin)
@@ -153,9 +154,9 @@ def _pinned(state: PageState, run: Any) -> Any:
 
 
 def _sentences(run: Any, pinned: Any) -> list[str]:
-    """Return in words what a run does."""
+    """Return sentences that describe a run."""
     error, last = run.error, run.good_steps - 1
-    if run.classes == 2:  # a collapsed run has the error of its constant prediction
+    if run.classes == 2:  # after a collapse, the error is that of a constant prediction
         last = run.problem.steps
     best = int(np.nanargmin(error))
     spoken = [
@@ -182,7 +183,7 @@ def _limits(problem: Problem) -> Limits:
 
 
 def _levels(limits: Limits) -> dict[str, float]:
-    """Return the errors that a run is compared with."""
+    """Return the errors that are drawn for comparison, by name."""
     if limits.problem.classes > 2:
         return {"best rule": limits.lowest}
     if limits.problem.shaped:
@@ -195,7 +196,7 @@ def _levels(limits: Limits) -> dict[str, float]:
 
 
 def _numbers(run: Any, t: int) -> list[tuple[str, str]]:
-    """Return the state at the step shown."""
+    """Return the quantities at step t, as pairs of name and text."""
     quantities: dict[str, Any] = {"error": run.error}
     if run.classes > 2:
         quantities["balanced error"] = run.balanced_error

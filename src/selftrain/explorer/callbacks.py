@@ -1,5 +1,5 @@
-"""What happens when a visitor does something. What needs no numbers runs in the browser
-(assets/visitor.js); what follows a slider is one request, `/answer`; the rest goes through Dash.
+"""The reactions of the page to its visitor. Those that compute nothing run in the browser
+(assets/visitor.js); moving a slider sends one request, `/answer`; the others are Dash callbacks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ JOBS: dict[str, tuple[str, dict[str, str]]] = {
     "plan-it": ("data", {}),
     "shape-it": ("shape", {}),
 }
-"""The buttons that begin long work: its kind, and what more it is told."""
+"""The buttons that start a job: the kind of the job, and its further arguments."""
 
 FILES = ("save-data", "save-python", "save-settings")
 
@@ -46,7 +46,7 @@ BROKEN = "Something went wrong that should not have; the server has noted it."
 
 
 def register(app: Dash, workers: Workers, jobs: JobBoard, opened: Map | None = None) -> None:
-    """Connect the page with the theory."""
+    """Register all callbacks of the page."""
     _in_the_browser(app)
     _restore(app)
     _answer(app, workers)
@@ -57,7 +57,7 @@ def register(app: Dash, workers: Workers, jobs: JobBoard, opened: Map | None = N
 
 
 def _in_the_browser(app: Any) -> None:
-    """What assets/visitor.js does when Dash has something for it."""
+    """Register the callbacks that run in the browser (assets/visitor.js)."""
 
     def client(name: str) -> ClientsideFunction:
         return ClientsideFunction(namespace="explorer", function_name=name)
@@ -86,7 +86,7 @@ def _in_the_browser(app: Any) -> None:
 
 
 def _restore(app: Dash) -> None:
-    """The address sets the page; a first visit begins with the headline."""
+    """Register the callback that sets the page from its address; without one, to the headline."""
 
     @app.callback(Output("restored", "data"), Input("address", "search"))
     @_guarded
@@ -99,7 +99,9 @@ def _restore(app: Dash) -> None:
 
 
 def _answer(app: Dash, workers: Workers) -> None:
-    """The one request of a page that follows a slider: its state in, all it shows out."""
+    """Register `/answer`, the request for a moved slider: it receives the state of the page and
+    returns everything that the page shows.
+    """
 
     def show() -> Response:
         try:
@@ -117,7 +119,7 @@ def _answer(app: Dash, workers: Workers) -> None:
 
 
 def _shown(workers: Workers, data: Any) -> dict[str, Any] | None:
-    """What a page with this state shows; None if a newer request has overtaken this one."""
+    """Return what a page with this state shows; None if the page has sent a newer request."""
     page, number = _identity(data)
     try:
         shown: dict[str, Any] = workers.ask("answer", data, page, number)
@@ -131,7 +133,7 @@ def _shown(workers: Workers, data: Any) -> dict[str, Any] | None:
 
 
 def _identity(data: Any) -> tuple[str, int]:
-    """Which page a request comes from, and its number there."""
+    """Return the id of the page that sent a request, and the number of the request."""
     if not isinstance(data, dict):
         return "", 0
     page, number = data.get("page"), data.get("number")
@@ -184,13 +186,13 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
 
 
 def _job_id(job: Any) -> str | None:
-    """The id of the job that a page says it started."""
+    """Return the id of the job that the page refers to; None if there is none."""
     known = job.get("id") if isinstance(job, dict) else None
     return known if isinstance(known, str) else None
 
 
 def _click(app: Dash, opened: Map) -> None:
-    """A click on the map of an opened sweep loads the point."""
+    """Register the callbacks of an opened sweep: draw its map; a click loads the point."""
 
     @app.callback(Output("map", "figure"), Input("mapped", "data"), Input("dark", "data"))
     @_guarded
@@ -234,11 +236,13 @@ def _downloads(app: Dash, workers: Workers) -> None:
                 return {"content": settings(state), "filename": SETTINGS}
             return {"content": workers.ask("table", data), "filename": "selftrain-run.csv"}
         except (SelfTrainError, TooLong, Busy):
-            raise PreventUpdate from None  # the page says already what is wrong with its values
+            raise PreventUpdate from None  # the page already shows what is wrong with its values
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """No exception reaches the page: it stays as it is, and the server writes the traceback."""
+    """Return the function with its exceptions caught: the page does not change, and the server
+    prints the traceback.
+    """
 
     def guarded(*values: Any) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""The views of the page: a run as a picture."""
+"""The views of the page: figures of a run."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ THREE = (ORANGE, GREEN, PURPLE)
 """Colours of three classes."""
 
 CORNERS = np.array([[math.cos(turn), math.sin(turn)] for turn in np.radians([90, 210, 330])])
-"""Where the scores of three classes point to in a plane: one is the largest in its sector."""
+"""Unit vectors, at angles of 120 degrees, on which the scores of three classes are projected to a
+plane: in the sector around a vector, the score of its class is the largest."""
 
 FEW_STEPS = 40
-"""Runs of fewer steps have a dot at each."""
+"""Runs of fewer steps are drawn with a marker at each step."""
 
 LEVELS = {"Bayes, labelled only": ("faint", "dot"), "fully supervised": (GREEN, "dash")}
-"""Colour and dashes of a line that a run is compared with; the lowest error is black and solid."""
+"""Colour and dashes of reference lines, by name; others are solid, in the colour of the text."""
 
 Points = dict[str, Any] | None
-"""Simulated seeds: `features`, and a row per seed of each quantity."""
+"""Simulated seeds: the number `features`, and for each quantity a row per seed."""
 
 
 def error(
@@ -65,8 +66,8 @@ def error(
     simulated: Points,
     t: int,
 ) -> Figure:
-    """Draw the error against the step with `levels` to compare it with, such as the Bayes error;
-    the clusters of the step beside it if there is room.
+    """Draw the error against the step with reference lines (`levels`, such as the Bayes error), and
+    the clusters at step t beside it unless the page is narrow.
     """
     traces, curve = _errors(theme, run, pinned, levels, simulated, t)
     if theme.narrow:
@@ -104,8 +105,8 @@ def _curves(
     place: int = 0,
     simulated: Points = None,
 ) -> list[Trace]:
-    """Draw a quantity of the run and of the pinned one over the steps, the step that is shown, and
-    simulated seeds; in panel number `place`.
+    """Draw a quantity against the step in panel number `place`: this run with a ring at step t, the
+    pinned run, and simulated seeds.
     """
     y = getattr(run, name)
     mode = "lines+markers" if len(run.t) < FEW_STEPS else "lines"
@@ -131,7 +132,7 @@ def direction(
 
 
 def susceptibility(theme: Theme, run: Any, pinned: Any, t: int) -> Figure:
-    """Draw how strongly the weights respond to a small perturbation."""
+    """Draw the susceptibility, the response of the weights to a small perturbation."""
     traces = _curves(theme, run, pinned, "chi", t)
     return figure(theme, traces, Panel("step t", "susceptibility χ", {"type": "log"}))
 
@@ -140,7 +141,7 @@ def class_error(
     theme: Theme, run: Any, pinned: Any, levels: dict[str, float], simulated: Points, t: int
 ) -> Figure:
     """Draw, for three classes, the error, the proportion of predictions of each class (dotted: the
-    true proportion), and the scores if there is room.
+    true proportion), and the scores at step t unless the page is narrow.
     """
     traces, curve = _errors(theme, run, pinned, levels, simulated, t)
     balanced = line(run.t, run.balanced_error, "balanced error", theme.run, dash="dash", width=1.5)
@@ -168,8 +169,8 @@ def class_plane(theme: Theme, run: Any, t: int) -> Figure:
 
 
 def _scores(theme: Theme, run: Any, t: int, place: int) -> tuple[list[Trace], Panel]:
-    """Draw the law of the scores of new samples: samples and one standard deviation of each class,
-    and the borders between the sectors in which a class is predicted.
+    """Draw the distribution of the scores of new samples: samples and an ellipse of one standard
+    deviation for each class, and the borders between the sectors in which a class is predicted.
     """
     law = run.test_logits(t)
     unit = math.sqrt(float(np.diagonal(law.covariances, axis1=1, axis2=2).mean()))
@@ -198,7 +199,7 @@ def _scores(theme: Theme, run: Any, t: int, place: int) -> tuple[list[Trace], Pa
 def _square(
     x_title: str, y_title: str, reach: float, place: int, middle: Sequence[float] | Array = (0, 0)
 ) -> Panel:
-    """Return a panel whose axes have one scale, and reach so far from the middle."""
+    """Return a panel whose axes have the same scale and extend by `reach` from the middle."""
     x, y = ({"range": [at - reach, at + reach], "constrain": "domain"} for at in middle)
     return Panel(x_title, y_title, y, x | {"scaleanchor": axes_of(place)["yaxis"]})
 
@@ -217,8 +218,8 @@ def laws(theme: Theme, run: Trajectory, t: int) -> Figure:
 
 
 def shaped_laws(theme: Theme, run: Any, t: int) -> Figure:
-    """Draw the weight of every direction of a general covariance, with one standard deviation, and
-    the training logits of both classes.
+    """Draw, for a general covariance, the weight along each principal direction with one standard
+    deviation, and the densities of the training logits of both classes.
     """
     directions = np.eye(run.problem.clusters.features)
     spreads = [math.sqrt(run.weights.along(one).variance[t]) for one in directions]
@@ -235,7 +236,7 @@ def shaped_laws(theme: Theme, run: Any, t: int) -> Figure:
 
 
 def _training_logits(run: Trajectory, t: int) -> list[Trace]:
-    """Draw the densities of the training logits of both classes, on the second panel."""
+    """Draw the densities of the training logits of both classes, in the second panel."""
     law = run.training_logits(t)
     drawn = law.sample(2000, seed=0).u
     middle, reach = float(np.median(drawn)), 1.2 * float(np.ptp(drawn)) / 2
@@ -249,7 +250,7 @@ def _training_logits(run: Trajectory, t: int) -> list[Trace]:
 
 
 def plane(theme: Theme, run: Trajectory, pinned: Trajectory | None, t: int) -> Figure:
-    """Draw the two clusters with the separating lines so far."""
+    """Draw the two clusters with the separating lines of some steps up to t."""
     steps = (0, *range(0, t, max(1, t // 6)), t)
     traces, panel = _clusters(theme, run, pinned, t, steps, 0)
     return figure(theme, traces, panel)
@@ -305,7 +306,7 @@ def _clouds(geometry: Plane, rho: float) -> list[Trace]:
 
 
 def continuum(theme: Theme, path: ContinuumPath, run: Trajectory) -> Figure:
-    """Draw the path in continuous time over the steps of the run at their times."""
+    r"""Draw the path in continuous time, and the steps of the run at their times $\tau$."""
     ridges = run.recipe.at_steps(run.problem.steps).lambda_u
     tau = np.append(0.0, np.cumsum(ridges))
     times = np.linspace(0.0, float(path.tau[-1]), 201)
@@ -328,8 +329,8 @@ def continuum(theme: Theme, path: ContinuumPath, run: Trajectory) -> Figure:
 
 
 def own_rows(theme: Theme, run: Trajectory, errors: Array) -> Figure:
-    """Draw the error that the theory predicts for a table, and that of real rows, one line per
-    draw.
+    """Draw the error that the theory predicts for a table, and the errors on its rows, one line per
+    random draw.
     """
     traces = [line(run.t, run.error, "theory with the shape of the rows", theme.run)]
     for i, one in enumerate(errors):
@@ -341,7 +342,7 @@ def own_rows(theme: Theme, run: Trajectory, errors: Array) -> Figure:
 
 
 def heat_map(theme: Theme, opened: Map, name: str) -> Figure:
-    """Draw a quantity of an opened sweep: a map over two controls, a line over one."""
+    """Draw a quantity of an opened sweep: a map over two axes, a line over one."""
     x = opened.values[0]
     array = opened.quantities[name]
     if len(opened.axes) == 1:
@@ -362,7 +363,7 @@ def heat_map(theme: Theme, opened: Map, name: str) -> Figure:
 
 
 def _simulated(simulated: Points, name: str, theme: Theme) -> list[Trace]:
-    """Draw every simulated seed as points, so that the spread is seen."""
+    """Draw every simulated seed as points, which shows the spread."""
     if simulated is None or name not in simulated:
         return []
     rows = simulated[name]

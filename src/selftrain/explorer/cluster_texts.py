@@ -1,9 +1,9 @@
-"""Clusters as texts, which stand in fields of the page and in its address: anisotropic ones, and
+"""Clusters written as text, in the inputs and the address of the page: anisotropic clusters, and
 three classes.
 
-Along the directions in which its covariance is diagonal a shape is two numbers per direction: the
-mean, and the variance of the noise. Neither theory nor simulation uses more of it, so this text is
-the whole shape.
+A text of anisotropic clusters (a "shape") has two numbers for each principal direction of the
+covariance: the mean, and the variance of the noise. Neither theory nor simulation depends on
+anything else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..mixture.clusters import Clusters
 __all__ = ["DISTANCE", "read_classes", "read_shape", "repeated", "write_shape"]
 
 MOST_DIRECTIONS = 100
-"""Directions of a shape: with more, an answer would no longer follow a slider."""
+"""Largest number of directions: with more, an answer would take too long to follow a slider."""
 
 LARGEST_MEAN, SMALLEST_VARIANCE, LARGEST_VARIANCE = 100.0, 1e-4, 1e4
 
@@ -27,13 +27,13 @@ ACCEPTED = (
 )
 
 DISTANCE = 2.0
-"""Of the centres of three classes: as far as those of two classes are apart."""
+"""Distance between the centres of three classes, the same as that of two classes."""
 
 SMALLEST_PROPORTION = 0.01
 
 
 def read_shape(text: str) -> Clusters | None:
-    """Return the shape that a text describes, or None if it is empty.
+    """Return the anisotropic clusters that a text describes, or None if it is empty.
 
     >>> read_shape("1:0.5, 0.3:2")
     Clusters(2 features, one covariance, separation 1.43003)
@@ -61,7 +61,7 @@ def _pair(part: str) -> tuple[float, float]:
 
 
 def write_shape(clusters: Clusters) -> str:
-    """Return the text of a shape with one covariance, to five digits.
+    """Return clusters with one covariance as text, with five digits.
 
     >>> write_shape(Clusters(mean=[1.0, 0.3], covariance=[0.5, 2.0]))
     '0.3:2,1:0.5'
@@ -76,8 +76,8 @@ def write_shape(clusters: Clusters) -> str:
 
 
 def repeated(clusters: Clusters, times: int) -> Clusters:
-    """Return a system `times` as large with the same theory: every direction comes so often, its
-    mean shared between them.
+    """Return clusters with `times` as many features and the same theory: every direction is
+    repeated, and its squared mean is divided equally among the copies.
     """
     mean = np.repeat(clusters.mean, times) / np.sqrt(times)
     return Clusters(mean=mean, covariance=np.repeat(clusters.covariance, times))

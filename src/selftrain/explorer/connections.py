@@ -1,4 +1,4 @@
-"""Many connections at once, none of them for long: requests that never end lock nobody out."""
+"""Limits of connections: requests that arrive slowly or never end must not block other visitors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waitress.channel import HTTPChannel
 __all__ = ["LIMITS", "TimedChannel"]
 
 REQUEST_SECONDS = 30.0
-"""Longest a request may take to arrive, however steadily it trickles in."""
+"""Longest time that a request may take to arrive."""
 
 LIMITS: dict[str, Any] = {
     "connection_limit": 900,
@@ -18,19 +18,19 @@ LIMITS: dict[str, Any] = {
     "cleanup_interval": 5,
     "asyncore_use_poll": True,
 }
-"""Of waitress, whose hundred connections would be used up by as many halves of requests. 900 stay
-below the 1024 open files that systems allow a process; poll has no limit of its own; silent
-connections are closed after 15 to 20 seconds.
+"""Options of waitress. Its default of 100 connections could be used up by 100 incomplete requests;
+900 is below the 1024 files that a process may usually open, and `poll` has no limit of its own.
+Silent connections are closed after 15 to 20 seconds.
 """
 
 
 class TimedChannel(HTTPChannel):  # type: ignore[misc]
-    """A connection whose requests have to arrive in time."""
+    """A connection whose requests must arrive within `REQUEST_SECONDS`."""
 
     begun = 0.0
 
     def received(self, data: bytes) -> Any:
-        """Take what arrives of a request, unless its time is over."""
+        """Receive a part of a request; close the connection if the request took too long."""
         now = time.monotonic()
         if self.request is None:
             self.begun = now

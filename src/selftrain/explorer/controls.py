@@ -1,7 +1,7 @@
-"""What a visitor can set: the controls of the page, made from the table of parameters.
+"""The controls of the page, made from the table of parameters.
 
-A control has limits of its own, narrower than those of `Problem` and `Recipe`: within them every
-answer comes fast enough to follow a slider.
+Their limits are narrower than those of `Problem` and `Recipe`, so that every answer is fast enough
+to follow a slider.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ START: dict[str, Any] = {
     "rho": 0.2, "alpha_l": 0.5, "alpha_u": 2.0, "delta": 0.5625, "steps": 16, "lambda_l": 0.1,
     "lambda_u": 0.00372, "annealing": 0.0223, "fix_bias": True,
 }  # fmt: skip
-"""Where a first visit begins, as far as it differs from the defaults: the headline."""
+"""Values on a first visit that differ from the defaults: those of the preset "headline"."""
 
 MOST_STEPS = int(PARAMETERS["steps"].page[1])  # type: ignore[index]
 """Longest run of the page: a slider must answer within a quarter of a second."""
 
 LONGEST_TEXT = 8000
-"""Characters of a typed schedule or of an address that are read at all."""
+"""Largest number of characters of a text that is read; an address may have twice as many."""
 
 SHIFT = ("rho_u", "delta_u")
-"""Parameters of batches that differ from the labelled samples."""
+"""Parameters of unlabelled samples whose distribution differs from that of the labelled ones."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """Something that can be set: a number with a slider, a switch, one of several names, a text.
+    """An input of the page: a number with a slider, a switch, a choice of names, or a text.
 
     Attributes:
-        name: that of the parameter.
+        name: name of the parameter.
         group: "problem", "shift" or "recipe".
         kind: "number", "switch", "choice" or "text".
-        label, symbol, help: what a visitor reads.
-        start: its text on a first visit; that of a switch is "yes" or "".
+        label, symbol, help: texts of the page.
+        start: its value on a first visit, as text; "yes" or "" for a switch.
         options: names to choose from.
         low, high: limits of a number, both allowed.
         scale: of a slider: "linear", "log", or "whole" for whole numbers.
@@ -69,7 +69,7 @@ class Control:
 
     @property
     def accepted(self) -> str:
-        """What may be typed, in words."""
+        """Description of the accepted values, for error messages."""
         kind = "a whole number" if self.scale == "whole" else "a number"
         words = f"must be {kind} from {self.low:g} to {self.high:g}"
         words += ", or 0" if self.zero else ""
@@ -78,7 +78,7 @@ class Control:
         return words + ("; several with commas, one per step" if self.schedule else "")
 
     def read(self, text: str) -> Any:
-        """Return what a text says, checked; None if it is empty.
+        """Return the value of a text, validated; None if it is empty.
 
         >>> CONTROLS["rho"].read(" 0.25 "), CONTROLS["rho_u"].read("")
         (0.25, None)
@@ -112,7 +112,7 @@ class Control:
         return self.check(value)
 
     def check(self, value: float) -> float:
-        """Return the value, if it is within the limits."""
+        """Return the value; raise if it is outside of the limits."""
         inside = self.low <= value <= self.high
         inside = inside or (self.zero and value == 0) or (self.infinite and value == math.inf)
         if not inside or (self.scale == "whole" and value % 1):
@@ -121,7 +121,7 @@ class Control:
 
 
 TEXTS = {"shape": read_shape, "classes": read_classes}
-"""What reads each text."""
+"""Functions that read the controls of kind "text"."""
 
 
 def _number(one: Parameter) -> Control:
@@ -146,7 +146,7 @@ def _number(one: Parameter) -> Control:
 
 
 def _sentence(one: Parameter) -> str:
-    """Return the sentence of a parameter without the words of its label, which stands above it."""
+    """Return the description of a parameter without the words of its label, shown above it."""
     words = one.sentence
     if words.lower().startswith(one.label.lower()):
         words = words[len(one.label) :].lstrip(";, ")

@@ -1,8 +1,8 @@
-"""What every picture of the page is made of: colours, lines, marks, panels, as plain plotly
-dictionaries.
+"""Elements of the figures of the page: colours, lines, marks and panels as plotly dictionaries.
 
-Plain dictionaries, not plotly's objects: checking every attribute would take longer than solving
-the run. Colours are those of Okabe and Ito, one meaning each on the whole page.
+Plain dictionaries are used because plotly's own objects validate every attribute, which takes
+longer than solving the run. Colours are those of Okabe and Ito, each with one meaning on the whole
+page.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ __all__ = [
 DARK_BLUE = "#4DA3DD"
 
 GAP = 0.06
-"""Of the width, between two panels."""
+"""Space between two panels, as a fraction of the width."""
 
 Figure = dict[str, Any]
 Trace = dict[str, Any]
 
 
 class Theme:
-    """Colours of a dark or light page, the size of its letters in pixels, whether it is narrow."""
+    """The look of a page: its colours (dark or light), its font size in pixels, and whether it is
+    narrow.
+    """
 
     def __init__(self, dark: bool = False, size: float = 14.0, narrow: bool = False):
         self.ink = "#E8E8E8" if dark else "#222222"
@@ -51,7 +53,7 @@ class Theme:
 
 
 class Panel(NamedTuple):
-    """Titles of a panel, further options of its axes, and its width relative to the others."""
+    """Axis titles of a panel, further plotly options of its axes, and its relative width."""
 
     x_title: str
     y_title: str
@@ -61,7 +63,7 @@ class Panel(NamedTuple):
 
 
 def line(x: Any, y: Any, name: str, color: str, **more: Any) -> Trace:
-    """Return a curve."""
+    """Return the trace of a curve; `more` has further plotly options."""
     style = {"color": color, "width": more.pop("width", 2.5), "dash": more.pop("dash", "solid")}
     return {
         "type": "scatter", "mode": more.pop("mode", "lines"), "x": listed(x), "y": listed(y),
@@ -70,20 +72,20 @@ def line(x: Any, y: Any, name: str, color: str, **more: Any) -> Trace:
 
 
 def mark(x: Any, y: Any, name: str, color: str, symbol: str, size: int) -> Trace:
-    """Return one point that stands out."""
+    """Return the trace of one highlighted point."""
     style = {"color": color, "symbol": symbol, "size": size, "line": {"width": 2, "color": color}}
     return line([x], [y], name, color, mode="markers", marker=style)
 
 
 def axes_of(panel: int) -> dict[str, str]:
-    """Return the axes of a trace in panel 0, 1, ..."""
+    """Return the plotly names of the axes of panel 0, 1, ..."""
     suffix = "" if panel == 0 else str(panel + 1)
     return {"xaxis": "x" + suffix, "yaxis": "y" + suffix}
 
 
 def figure(theme: Theme, traces: Sequence[Trace], *panels: Panel) -> Figure:
-    """Return traces on panels side by side. The title of a vertical axis stands over it, where it
-    can be read without turning the head.
+    """Return a figure of panels side by side. The title of a vertical axis is written horizontally
+    above it, where it is easier to read.
     """
     small = 0.85 * theme.size
     layout: Figure = {
@@ -113,7 +115,7 @@ def figure(theme: Theme, traces: Sequence[Trace], *panels: Panel) -> Figure:
 def _add_panel(
     layout: Figure, theme: Theme, panel: Panel, place: int, ends: tuple[float, float]
 ) -> None:
-    """Add the axes of a panel between two ends of the width."""
+    """Add the axes of panel number `place`; `ends` are fractions of the width."""
     axis = {"gridcolor": theme.grid, "linecolor": theme.grid, "zeroline": False}
     suffix = "" if place == 0 else str(place + 1)
     layout["xaxis" + suffix] = axis | {
@@ -141,6 +143,6 @@ def _add_panel(
 
 
 def listed(values: Any) -> list[float | None]:
-    """Return numbers for the page; what is not finite is left out of the picture."""
+    """Return numbers as a list for JSON; non-finite values become None and are not drawn."""
     array: Array = np.asarray(values, dtype=float)
     return [value if math.isfinite(value) else None for value in array.tolist()]

@@ -1,8 +1,8 @@
-"""Which `Host` a request may name: a page of another site must not reach this server under a name
-of its own that points here (DNS rebinding).
+"""Check of the `Host` header, against DNS rebinding: a page of another site must not reach this
+server through a domain name of its own that resolves to this machine.
 
-A browser sends the name it was given, so a foreign name betrays a foreign page. The port is not
-compared: it protects from nothing, and a tunnel to this machine may have another.
+A browser sends the name in the address, so a request with a foreign name comes from a foreign page.
+The port is not compared: that would add no protection, and a tunnel may use another port.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ import socket
 __all__ = ["LOOPBACK", "is_loopback", "is_served", "served_hosts"]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Names of this machine for itself."""
+"""Names by which a machine reaches itself."""
 
 ANY_ADDRESS = "*"
-"""Stands for every address written in numbers, where the server listens at all of its machine."""
+"""Stands for every numeric address, if the server listens at all addresses of its machine."""
 
 _WRITTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@\s]+))(?::[0-9]{1,5})?")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host can be reached from this machine only."""
+    """Return whether a host can be reached from this machine only."""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def served_hosts(host: str, bound: str) -> frozenset[str]:
-    """The names under which a server can be asked for.
+    """Return the names and addresses that a request to the server may use.
 
     Arguments:
-        host: what it was told to listen at.
-        bound: the address of its socket.
+        host: the host that the user asked to listen at.
+        bound: the address of the socket.
     """
     if is_loopback(host):
         return LOOPBACK | {host.lower(), bound}
@@ -43,7 +43,7 @@ def served_hosts(host: str, bound: str) -> frozenset[str]:
 
 
 def is_served(written: str | None, hosts: frozenset[str]) -> bool:
-    """Whether a `Host` header names one of the hosts.
+    """Return whether a `Host` header names one of the hosts.
 
     >>> is_served("localhost:8050", LOOPBACK), is_served("evil.example:8050", LOOPBACK)
     (True, False)

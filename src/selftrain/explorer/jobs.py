@@ -1,7 +1,8 @@
-"""Long work in processes that can be cancelled: searches, simulations, a visitor's own data.
+"""Jobs: long computations in processes that can be cancelled (searches, simulations, a visitor's
+own data).
 
-At most a few run at once, some more wait, the rest is rejected with a sentence. A job that exceeds
-its time or its memory is ended; what it had reported by then stays.
+A few jobs run at once, some more wait, further ones are rejected with a message. A job that exceeds
+its time or memory is ended; what it has reported by then stays on the page.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from typing import Any
 __all__ = ["JobBoard", "VisitorJob"]
 
 RUNNING, WAITING, KEPT = 2, 8, 64
-"""Most jobs that run at once, that wait, and whose results are remembered."""
+"""Largest numbers of jobs that run at once, that wait, and whose results are stored."""
 
 SECONDS = 300.0
-"""Longest a job may run."""
+"""Longest time that a job may run."""
 
 MEMORY = 3 * 2**30
-"""Bytes a job may use; the largest simulation that is accepted needs a third."""
+"""Bytes that a job may use; the largest simulation that the page accepts needs a third of it."""
 
 TOO_MUCH_MEMORY = (
     "it needs more memory than the {size:.2g} GB a job of this page may use: try fewer rows,"
@@ -39,12 +40,13 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 @dataclass
 class VisitorJob:
-    """A piece of long work and what it has reported so far.
+    """A job and what it has reported so far.
 
     Attributes:
-        status: "waiting", "running", "done", "failed", "cancelled".
-        progress: the last sentence it reported.
-        result: everything else it reported, newest value by name.
+        kind, data: name of the task (`tasks.TASKS`) and its input.
+        status: "waiting", "running", "done", "failed" or "cancelled".
+        progress: the last sentence that it reported.
+        result: everything else that it reported; the latest value of each name.
     """
 
     kind: str
@@ -60,7 +62,7 @@ class VisitorJob:
         return self.status in ("done", "failed", "cancelled")
 
     def shown(self) -> dict[str, Any]:
-        """Return what the page is sent."""
+        """Return what is sent to the page."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -71,7 +73,7 @@ class VisitorJob:
 
 
 def _work(kind: str, data: dict[str, Any], pipe: Connection, memory: int) -> None:
-    """Run a job in its process: send its messages, then how it ended."""
+    """Run a job in its own process: send its messages, then its final status."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -98,10 +100,10 @@ def _work(kind: str, data: dict[str, Any], pipe: Connection, memory: int) -> Non
 
 
 def _limit_memory(size: int) -> None:
-    """Let this process use no more than `size` bytes: what is beyond raises MemoryError.
+    """Limit the memory of this process to `size` bytes; allocating more raises MemoryError.
 
-    Counts private writable memory (RLIMIT_DATA), not addresses that are only reserved. macOS and
-    Windows do not enforce it: there the limits of what is accepted have to do.
+    The limit applies to private writable memory (RLIMIT_DATA), not to reserved addresses. macOS and
+    Windows do not enforce it: there, only the limits on the size of a job protect the server.
     """
     if sys.platform == "win32":
         return
@@ -122,7 +124,7 @@ class JobBoard:
         self._lock = threading.RLock()
 
     def start(self, kind: str, data: dict[str, Any]) -> VisitorJob:
-        """Begin a job, or reject it in words."""
+        """Start a job, or return a failed one with the reason if too many are waiting."""
         job = VisitorJob(kind, data)
         with self._lock:
             waiting = [other for other in self._jobs.values() if other.status == "waiting"]
@@ -136,12 +138,12 @@ class JobBoard:
         return job
 
     def get(self, job_id: str) -> VisitorJob | None:
-        """Return a job that is still remembered."""
+        """Return a job by its id; None if it is unknown or was deleted."""
         with self._lock:
             return self._jobs.get(job_id)
 
     def cancel(self, job_id: str) -> None:
-        """End a job now."""
+        """Kill the process of a job."""
         with self._lock:
             job = self._jobs.get(job_id)
             if job is not None and not job.ended:
@@ -150,7 +152,7 @@ class JobBoard:
                     job.process.kill()
 
     def close(self) -> None:
-        """Cancel everything."""
+        """Cancel all jobs."""
         for job_id in list(self._jobs):
             self.cancel(job_id)
 
@@ -162,7 +164,7 @@ class JobBoard:
                 threading.Thread(target=self._follow, args=(job,), daemon=True).start()
 
     def _follow(self, job: VisitorJob) -> None:
-        """Run the process of a job and note what it reports."""
+        """Run the process of a job and record what it reports."""
         pipe, other = _SPAWN.Pipe(duplex=False)
         process = _SPAWN.Process(
             target=_work, args=(job.kind, job.data, other, self.memory), daemon=True
@@ -200,7 +202,7 @@ class JobBoard:
             job.result.update(message)
 
     def _tidy(self) -> None:
-        """Forget the oldest results beyond those that are remembered."""
+        """Delete the oldest finished jobs if there are more than `KEPT`."""
         ended = [job.id for job in self._jobs.values() if job.ended]
         for job_id in ended[: max(0, len(self._jobs) - KEPT)]:
             del self._jobs[job_id]

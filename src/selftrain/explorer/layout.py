@@ -1,4 +1,4 @@
-"""The page: controls on the left, the picture and what it says on the right; no behaviour."""
+"""The layout of the page, without behaviour: controls on the left, figure and text on the right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .tasks import LIMITS
 __all__ = ["SLIDER_STEPS", "page"]
 
 SLIDER_STEPS = 1000
-"""Positions of a slider; the page turns them into values."""
+"""Number of positions of a slider; assets/visitor.js converts them to values."""
 
 INTRO = (
     "A model with few labelled samples labels others itself, fits again, and repeats: this is"
@@ -38,7 +38,7 @@ GROUPS = {
 
 
 def page(opened: Map | None = None) -> html.Div:
-    """Return everything on the page; `opened` is a sweep to click on."""
+    """Return all elements of the page; `opened` is a sweep whose points can be clicked."""
     stores = ("restored", "job-asked", "file-asked", "job", "mapped")
     return html.Div(
         id="page",
@@ -85,14 +85,12 @@ def _sidebar() -> html.Section:
 
 
 def _label(text: str) -> dict[str, Any]:
-    """Return the name of an element for screen readers."""
+    """Return the attribute with the name of an element for screen readers."""
     return {"aria-label": text}
 
 
 def _control(control: Control) -> html.Div:
-    """Return the inputs of a control with its label, its help, and room for a sentence about its
-    value.
-    """
+    """Return a control: its label, inputs and help, and a place for error messages."""
     name = control.name
     label: Any = html.Label([control.label, *_symbol(control)], htmlFor=name)
     inputs: Any = _field(name, control.start)
@@ -118,13 +116,13 @@ def _field(name: str, text: str) -> PlainInput:
 
 
 def _symbol(control: Control) -> list[Any]:
-    """Return the symbol of a control with its index set low."""
+    """Return the symbol of a control with its index as a subscript."""
     letter, _, index = control.symbol.partition("_")
     return [" ", html.I(letter), *([html.Sub(index)] if index else [])] if letter else []
 
 
 def _radio(name: str, title: str, options: dict[str, str], chosen: str) -> html.Fieldset:
-    """Return one of several, as buttons in a row; `options` are titles by value."""
+    """Return radio buttons in a row; `options` maps values to titles."""
     members = [
         html.Label(
             [PlainInput(type="radio", name=name, value=value, checked=value == chosen), text]
@@ -169,7 +167,7 @@ def _stage(opened: Map | None) -> html.Section:
 
 
 def _map(opened: Map | None) -> html.Div:
-    """Return the sweep that was opened: a click loads the point."""
+    """Return the map of an opened sweep, on which a click loads a point; hidden without a sweep."""
     if opened is None:
         return html.Div(id="map-place", hidden=True)
     names = {name: name for name in opened.quantities}
@@ -186,7 +184,7 @@ def _map(opened: Map | None) -> html.Div:
 
 
 def _own_data() -> html.Details:
-    """Return the part for a table of the visitor's: the answer of `plan`, theory and real rows."""
+    """Return the section for the visitor's own table: the text of `plan`, theory and real rows."""
     return html.Details(
         [
             html.Summary("Your data"),
@@ -226,7 +224,7 @@ def _own_data() -> html.Details:
 
 
 def _actions() -> html.Div:
-    """Return what a visitor does with a run: search, compare, simulate."""
+    """Return the buttons to search, compare and simulate."""
     constants = ("Best constants", "best-constants")
     heuristics = ("Best with heuristics", "best-heuristics")
     return html.Div(
@@ -269,7 +267,7 @@ def _buttons(*pairs: tuple[str, str], quiet: bool = False) -> list[html.Button]:
 
 
 def _row(title: str, *members: Any) -> html.Div:
-    """Return buttons that belong together, behind a word that says for what."""
+    """Return a group of elements in a row, after a title."""
     lead = html.Span(title, className="lead")
     return html.Div([lead, *members], className="row", role="group", **_label(title))
 
@@ -280,7 +278,7 @@ def _amount(label: str, name: str, value: int, least: int) -> html.Label:
 
 
 def _table() -> dict[str, Any]:
-    """Return what the page needs to know of its inputs: assets/visitor.js reads it."""
+    """Return the facts about the inputs that assets/visitor.js needs."""
     known = ("name", "low", "high", "scale", "zero", "infinite")
     return {
         "places": SLIDER_STEPS,

@@ -1,5 +1,5 @@
-"""What `selftrain explore PATH` opens: a saved run, as the state of the page; a sweep, as a map to
-click on.
+"""Files that `selftrain explore PATH` opens: a saved run becomes the state of the page, a sweep a
+map whose points can be clicked.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Map(NamedTuple):
     """A sweep over one or two controls.
 
     Attributes:
-        title: what was opened.
-        axes: names of the controls, the first along the page.
-        values: of each axis.
-        quantities: numbers over the axes, by name.
-        base: values of all controls that the points share.
-        found: values of controls that differ from point to point, as tuned ones do, by name.
+        title: name of the opened file.
+        axes: names of the controls, that of the horizontal axis first.
+        values: values along each axis.
+        quantities: arrays over the axes, by name.
+        base: values of controls that are the same at all points, by name.
+        found: arrays of further controls that differ between points (optimised ones), by name.
     """
 
     title: str
@@ -42,7 +42,10 @@ class Map(NamedTuple):
     found: dict[str, Any]
 
     def state_at(self, place: tuple[int, ...]) -> PageState:
-        """Return the page of one point; values that its controls do not accept raise."""
+        """Return the page of one point; raise if a control does not accept its value.
+
+        `place` has the index along each axis.
+        """
         at = {name: axis[i] for name, axis, i in zip(self.axes, self.values, place, strict=True)}
         tuned = {name: float(array[place]) for name, array in self.found.items()}
         found = {name: value for name, value in tuned.items() if np.isfinite(value)}
@@ -52,7 +55,7 @@ class Map(NamedTuple):
 
 
 def open_path(path: str | Path) -> PageState | Map:
-    """Return the state of a saved run, or the map of a sweep; anything else is rejected."""
+    """Return the state of a saved run, or the map of a sweep; raise for any other file."""
     place = Path(path)
     if not place.exists():
         raise InvalidInput("path", str(path), "must be a saved run or a sweep")
@@ -78,13 +81,13 @@ def open_path(path: str | Path) -> PageState | Map:
 
 
 def _is_store(path: Path) -> bool:
-    """Return whether a file is one of SQLite, as stores of sweeps are."""
+    """Return whether a file is an SQLite file, as stores of sweeps are."""
     with path.open("rb") as file:
         return file.read(len(SQLITE)) == SQLITE
 
 
 def _fields(problem: dict[str, Any], recipe: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of both that have a control; one that has none must be at its default."""
+    """Return the fields that have a control; raise if another one differs from its default."""
     values = {**problem, **recipe}
     if "clusters" in values:
         values["shape"] = write_shape(Clusters.from_dict(values.pop("clusters")))

@@ -1,8 +1,8 @@
-"""A visitor's own table: the answer of `plan`, and the theory of its clusters with real rows on
-top.
+"""A visitor's own table: the text of `plan`, and the theory of its clusters compared with runs on
+its rows.
 
-The table arrives as text of a CSV file. It is written to a file of its own that is removed at once,
-read by the same readers as on the command line, and never kept.
+The table arrives as the text of a CSV file. It is written to a temporary file, which is read by the
+same functions as on the command line and then deleted; nothing is stored.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ from .page_state import PageState
 __all__ = ["LARGEST_FILE", "own_data", "own_shape"]
 
 LARGEST_FILE = 5 * 2**20
-"""Bytes a visitor's table may have; a request holds a third more."""
+"""Largest size of a visitor's table in bytes; its base64 encoding is a third longer."""
 
 MOST_COLUMNS = 2000
-"""Columns of a table: memory and time grow with their square."""
+"""Largest number of columns of a table: memory and time grow with its square."""
 
 COMMAND_LINE = "`selftrain plan` on the command line takes more"
 
 LEADING = 60
-"""Leading directions of the rows that the theory uses: enough for its curve, fast enough for a
+"""Number of leading directions that the theory uses: enough for its curve, and fast enough for a
 page.
 """
 
 FEWEST = 80
-"""Labelled rows below which none can be spared to measure a real curve."""
+"""Smallest number of labelled rows with which runs on real rows are shown: with fewer, none can be
+held out."""
 
 SEEDS, MOST_STEPS = 6, 6
 
@@ -51,7 +52,7 @@ Send = Callable[[dict[str, Any]], object]
 
 
 def own_data(data: dict[str, Any], send: Send) -> None:
-    """Send progress, `answer` (what `plan` says) and `own` (a picture), in this order."""
+    """Send progress, `answer` (the text of `plan`) and `own` (a figure), in this order."""
     state, theme = PageState.from_store(data["state"]), theme_of(data["state"])
     with _file(data) as (path, target):
         send({"progress": "reading the rows and planning"})
@@ -61,7 +62,7 @@ def own_data(data: dict[str, Any], send: Send) -> None:
 
 
 def own_shape(data: dict[str, Any], send: Send) -> None:
-    """Put the clusters of the rows and the proportion of their positive class into the controls."""
+    """Set the controls to the clusters and the class proportion of the visitor's rows."""
     state = PageState.from_store(data["state"])
     with _file(data) as (path, target):
         send({"progress": "reading the rows"})
@@ -79,7 +80,7 @@ def own_shape(data: dict[str, Any], send: Send) -> None:
 
 @contextmanager
 def _file(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield the table that was sent, as a file for as long as it is read, and its target."""
+    """Yield the path of the visitor's table as a temporary file, and the name of its target."""
     text, target = _decoded(data.get("contents")), data.get("target")
     name = _file_name(data.get("filename"))
     if not isinstance(target, str) or not target.strip():
@@ -95,7 +96,7 @@ def _file(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
 
 
 def _decoded(contents: Any) -> bytes:
-    """Return the bytes of an upload, which the browser sends as a data address."""
+    """Return the bytes of an upload, which the browser sends as a data URL."""
     accepted = "must be a CSV file with a line of names"
     if not isinstance(contents, str) or "," not in contents:
         raise InvalidInput("file", None, accepted)
@@ -110,7 +111,7 @@ def _decoded(contents: Any) -> bytes:
 
 
 def _file_name(sent: Any) -> str:
-    """Return the name of the visitor's file, fit for a file of ours: messages name it."""
+    """Return the name of the visitor's file, made safe for a temporary file; messages show it."""
     name = sent.replace("\\", "/").rsplit("/", 1)[-1] if isinstance(sent, str) else ""
     name = "".join(letter for letter in name if letter.isprintable())[-60:].strip()
     return name if name.strip(".") else "rows.csv"
@@ -125,7 +126,7 @@ def _check_columns(text: bytes, name: str) -> None:
 
 
 def _without_folder(error: InvalidInput, folder: str) -> InvalidInput:
-    """Return the same error, with the name of the file instead of where it lay for a moment."""
+    """Return the same error with the name of the file instead of its temporary path."""
 
     def short(text: Any) -> Any:
         return str(text).replace(folder + os.sep, "") if isinstance(text, (str, Path)) else text
@@ -134,7 +135,7 @@ def _without_folder(error: InvalidInput, folder: str) -> InvalidInput:
 
 
 def _planned(path: Path, target: str) -> list[str]:
-    """Return what `plan` says, line by line."""
+    """Return the lines of the text of `plan`."""
     from ..estimator.planning.plan import plan_file
 
     try:
@@ -144,7 +145,7 @@ def _planned(path: Path, target: str) -> list[str]:
 
 
 def _curve(path: Path, target: str, state: PageState, theme: Theme) -> dict[str, Any]:
-    """Return the error that the theory predicts for the page's recipe, and that of real rows."""
+    """Return a figure of the theory's error for the page's recipe and of runs on real rows."""
     from .. import Problem, simulate, solve
 
     table = _labelled(path, target)
@@ -169,20 +170,22 @@ def _curve(path: Path, target: str, state: PageState, theme: Theme) -> dict[str,
 
 
 def _constant(recipe: Any) -> dict[str, Any]:
-    """Return the first entries of values per step: the table may have fewer steps than the page."""
+    """Return the first entries of schedules, because a table may have fewer steps than the page."""
     names = ("lambda_u", "threshold", "sharpness", "annealing")
     values = {name: getattr(recipe, name) for name in names}
     return {name: value[0] for name, value in values.items() if isinstance(value, tuple)}
 
 
 def _shape_of(table: Table) -> Clusters:
-    """Return the clusters of the rows along their leading directions."""
+    """Return the clusters estimated from the rows, along their leading directions."""
     directions = min(table.X.shape[1], LEADING)
     return Clusters.from_data(table.X, table.y, directions=directions)
 
 
 def _labelled(path: Path, target: str) -> Table:
-    """Return the rows that have a class, which must be one of two; every column has variance 1."""
+    """Return the labelled rows, with columns scaled to variance 1; raise unless there are two
+    classes.
+    """
     import pandas as pd
 
     from ..estimator.planning.csv_rows import read_csv_rows

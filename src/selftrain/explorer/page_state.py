@@ -1,8 +1,8 @@
-"""The whole state of a page, as plain values: what its address holds and every answer is made from.
+"""The state of a page as plain values: its address contains it, and every answer follows from it.
 
 A state has the texts of all controls, the view, the step that is shown, and the address of a pinned
-run. Nothing of it is trusted: values are read by `controls`, and what is not known is left out and
-named.
+run. It comes from the browser and is not trusted: `controls` validates the values, and unknown
+names are ignored and reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VIEWS = {
 }
 
 CLASS_STEPS = 16
-"""Longest run of three classes: the time of an answer grows faster than the steps."""
+"""Largest number of steps with three classes: the time grows faster than the number of steps."""
 
 
 def default_texts() -> dict[str, str]:
@@ -44,11 +44,11 @@ class PageState:
     """The state of one page.
 
     Attributes:
-        texts: what stands in each control, by name.
+        texts: the text of each control, by name.
         view: one of `VIEWS`.
         t: the step that is shown; -1 is the last.
         pin: the address of the pinned run, or "".
-        remarks: what was wrong with the address this state was read from.
+        remarks: errors in the address that this state was read from.
     """
 
     texts: dict[str, str] = field(default_factory=default_texts)
@@ -59,7 +59,8 @@ class PageState:
 
     @classmethod
     def from_query(cls, query: str) -> PageState:
-        """Read the part of an address behind "?"; what is wrong is left at its default and named.
+        """Read the part of an address behind "?"; wrong values are reported in `remarks`, and the
+        defaults are used instead.
 
         >>> state = PageState.from_query("?rho=0.3&colour=red")
         >>> state.texts["rho"], state.remarks
@@ -88,7 +89,7 @@ class PageState:
 
     @classmethod
     def from_store(cls, data: Any) -> PageState:
-        """The state that the page sent; anything that is not a state is refused."""
+        """Read the state that the page sent; raise if it is not a state."""
         if not isinstance(data, Mapping) or not isinstance(data.get("texts"), Mapping):
             raise InvalidInput("state", data, "must be the state of a page")
         sent = {name: data["texts"].get(name, text) for name, text in default_texts().items()}
@@ -102,11 +103,14 @@ class PageState:
         )
 
     def stored(self) -> dict[str, Any]:
-        """This state as the page keeps it."""
+        """Return this state as the page stores it; `from_store` reads it."""
         return {"texts": self.texts, "view": self.view, "t": self.t, "pin": self.pin}
 
     def query(self, pinned: bool = True) -> str:
-        """The address of this state, with the defaults left out."""
+        """Return the address of this state, without values that are defaults.
+
+        `pinned`: include the view, the step and the pinned run.
+        """
         default = default_texts()
         pairs = {name: text for name, text in self.texts.items() if text != default[name]}
         if pinned:
@@ -116,14 +120,14 @@ class PageState:
         return urlencode(pairs)
 
     def values(self) -> dict[str, Any]:
-        """Return what the controls hold, checked; empty ones are left out."""
+        """Return the validated values of all controls that are not empty."""
         read = {name: control.read(self.texts[name]) for name, control in CONTROLS.items()}
         return {name: value for name, value in read.items() if value is not None}
 
     @property
     def problem(self) -> Problem:
-        """The problem that is set; a shape takes the place of the noise, and the proportions of
-        three classes that of the positive class.
+        """The problem; a covariance of the clusters replaces `delta`, and the proportions of three
+        classes replace `rho`.
         """
         fields = self.of_groups("problem", "shift")
         clusters, classes = fields.pop("shape", None), fields.pop("classes", None)
@@ -150,21 +154,21 @@ class PageState:
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe that is set."""
+        """The recipe."""
         return Recipe(**self.of_groups("recipe"))
 
     def with_values(self, values: Mapping[str, Any]) -> PageState:
-        """The same page with other values of some controls."""
+        """Return the same page with other values of some controls."""
         texts = self.texts | {name: _text(value) for name, value in values.items()}
         return PageState(texts, self.view, self.t, self.pin)
 
     def of_groups(self, *groups: str) -> dict[str, Any]:
-        """Return what the controls of some groups hold."""
+        """Return the values of the controls in some groups."""
         return {name: v for name, v in self.values().items() if CONTROLS[name].group in groups}
 
 
 def _fault(name: str, value: str) -> str | None:
-    """What is wrong with the text of a control, in words."""
+    """Return what is wrong with the text of a control; None if it is valid."""
     try:
         PageState(default_texts() | {name: value}).values()
     except InvalidInput as error:
@@ -173,7 +177,7 @@ def _fault(name: str, value: str) -> str | None:
 
 
 def _text(value: Any) -> str:
-    """Return what a control shows for a value."""
+    """Return the text of a value in its control."""
     if value is None or isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):

@@ -1,5 +1,5 @@
-"""An HTML input as the browser has it, which Dash has not: it keeps its own value, so that moving a
-slider renders nothing again. assets/inputs.js is its other half.
+"""A plain HTML input, which Dash lacks: the browser stores its value, so that moving a slider
+renders nothing again. assets/inputs.js is its part in the browser.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NO_CHILDREN: list[str] = []
 
 
 class PlainInput(Component):
-    """An input of any type; `value` and `checked` are what it begins with."""
+    """An HTML input of any type; `value` and `checked` are its initial state."""
 
     _namespace, _type = "explorer_inputs", "PlainInput"
     _children_props = NO_CHILDREN

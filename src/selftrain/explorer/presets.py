@@ -1,4 +1,4 @@
-"""Settings to start from: those of figures of the paper, wrong labels, three classes."""
+"""Presets of the page: figures of the paper, wrong labels, three classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ __all__ = ["PRESETS", "Preset"]
 
 @dataclass(frozen=True)
 class Preset:
-    """A named state of the page, what it shows, and the run that is pinned for comparison."""
+    """A named state of the page with a description.
+
+    Attributes:
+        values: values of controls that differ from those of a first visit.
+        pinned: values in which the pinned run differs from `values`; None: no pinned run.
+    """
 
     title: str
     about: str

@@ -1,4 +1,4 @@
-"""Serve the page on this machine: the application, its headers, and the loop that answers."""
+"""The server of the page: the application, its security headers, and the loop that serves it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .hosts import ANY_ADDRESS, LOOPBACK, is_loopback, is_served, served_hosts
 __all__ = ["create_app", "serve"]
 
 LARGEST_REQUEST = 8 * 2**20
-"""Bytes a request may have, a visitor's own file included."""
+"""Largest size of a request in bytes, including a visitor's file."""
 
 THREADS = 16
 
@@ -23,8 +23,8 @@ THREADS = 16
 def create_app(
     workers: Any, jobs: Any, opened: Any = None, hosts: frozenset[str] = LOOPBACK
 ) -> Any:
-    """The Dash application, with every asset served from here and nothing loaded from elsewhere;
-    it answers requests for `hosts` only.
+    """Return the Dash application. It loads nothing from other servers, and answers only requests
+    whose `Host` header is in `hosts`.
     """
     from dash import Dash
     from flask import Response, request
@@ -87,9 +87,9 @@ def serve(
     Arguments:
         host: address to listen at; the default can be reached from this machine only.
         port: 0 takes any free one.
-        open_browser: open the page.
-        say: called with each line a person should read.
-        path: a saved run to begin with, or a sweep to click on.
+        open_browser: open the page in a browser.
+        say: called with each message for the user.
+        path: a saved run to show first, or a sweep whose points can be clicked.
     """
     try:
         import waitress
@@ -131,7 +131,7 @@ def serve(
 
 
 def _opened(path: Path | None) -> tuple[Any, str]:
-    """The sweep at a path, and the part of the address that shows a run."""
+    """Return the sweep at a path (or None), and the query of the address that shows a saved run."""
     if path is None:
         return None, ""
     from .opened import Map, open_path
@@ -141,7 +141,7 @@ def _opened(path: Path | None) -> tuple[Any, str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket at the place that was asked for, or a sentence why there is none."""
+    """Return a listening socket at host and port; raise `InvalidInput` if that is not possible."""
     if not 0 <= port <= 65535:
         raise InvalidInput("port", port, "must be a whole number from 0 to 65535")
     try:

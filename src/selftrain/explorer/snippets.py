@@ -1,4 +1,4 @@
-"""The same numbers outside the page: lines of Python, a command line, and a file of settings."""
+"""The run of a page for use elsewhere: as a Python script, a command line, a settings file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .page_state import PageState
 __all__ = ["SETTINGS", "command_line", "python_lines", "settings"]
 
 SETTINGS = "selftrain-run.json"
-"""Name of the file of settings, in the command line and as a download."""
+"""Name of the settings file, in the command line and as a download."""
 
 
 def python_lines(state: PageState) -> str:
@@ -57,7 +57,7 @@ def python_lines(state: PageState) -> str:
 
 
 def _literal(value: Any) -> str:
-    """Return a value as Python writes it, without needless zeros.
+    """Return a value as a Python literal, without a trailing ".0".
 
     >>> _literal([0.1, float("inf"), 2.0])
     '[0.1, float("inf"), 2]'
@@ -71,7 +71,7 @@ def _literal(value: Any) -> str:
 
 
 def command_line(state: PageState) -> str:
-    """Return the command that gives the same table; clusters need the file of settings."""
+    """Return the command that prints the same run; with clusters it needs the settings file."""
     words = ["selftrain", "solve"]
     if state.texts["shape"].strip() or state.texts["classes"].strip():
         return shlex.join([*words, "--config", SETTINGS])

@@ -1,6 +1,6 @@
-"""Long work of the page: functions that send messages, progress first, then results as they come.
+"""The tasks of jobs: long computations that send progress and results as messages.
 
-They run in a process of their own (`jobs`), so that they can be cancelled at any moment.
+They run in processes of their own (`jobs`), so that they can be cancelled at any time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ LIMITS = {
     "schedule_steps": 64,
     "shaped_features": 1024,
 }
-"""What one job may be asked for. `points` is features times seeds times steps; systems with a shape
-or three classes take much longer, so they stay smaller.
+"""Largest sizes of a job. `points` is features times seeds times steps. Systems with a general
+covariance or three classes take much longer: `shaped_features` is their limit of features.
 """
 
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -41,14 +41,14 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "heuristics": {"over": ("lambda_l", "lambda_u", "annealing"), "starts": 3},
     "schedule": {"over": ("lambda_l",), "schedule": ("lambda_u",)},
 }
-"""What the buttons vary. The heuristics, which the page may not show yet, are one of several
-starts.
+"""Arguments of `optimize` for each search button. The search over the heuristics has several
+starts, because the recipe on the page may be far from them.
 """
 
 
 def optimize(data: dict[str, Any], send: Send) -> None:
-    """Search the best recipe of a kind, "constants", "heuristics" or "schedule", from the recipe
-    that is shown; controls change only if it is better.
+    """Search for the best recipe, starting from the one on the page; the controls change only if
+    the result is better. `data["search"]` is one of `SEARCHES`.
     """
     from .. import optimize as search
     from ..tuning.search import NOISE
@@ -85,8 +85,8 @@ def optimize(data: dict[str, Any], send: Send) -> None:
 
 
 def _start(shown: Recipe, kind: str, bounds: dict[str, tuple[float, float]]) -> Recipe:
-    """Return the recipe that is shown, with what is searched as the search needs it: within its
-    bounds, and one number where one is searched.
+    """Return the recipe on the page as the start of a search: clipped to the bounds, and with one
+    number in place of a schedule where one number is searched.
     """
     if kind == "heuristics":
         shown = shown.replace(fix_bias=True)
@@ -101,7 +101,7 @@ def _start(shown: Recipe, kind: str, bounds: dict[str, tuple[float, float]]) -> 
 
 
 def _last_error(state: PageState) -> float:
-    """Return the error of what a page shows, infinite if its run has none."""
+    """Return the last error of the run on a page; infinity if the run cannot be solved."""
     from .. import solve
 
     try:
@@ -111,7 +111,7 @@ def _last_error(state: PageState) -> float:
 
 
 def _within_control(name: str) -> tuple[float, float]:
-    """Return the bounds of a search, so that its control accepts what it finds."""
+    """Return bounds for a search within the limits of the control, which must show the result."""
     from ..parameters import SEARCH_BOUNDS
 
     control = NUMBERS[name]
@@ -119,7 +119,7 @@ def _within_control(name: str) -> tuple[float, float]:
 
 
 def simulate(data: dict[str, Any], send: Send) -> None:
-    """Simulate finite systems, one seed after the other; every message has the seeds so far."""
+    """Simulate finite systems, seed by seed; every message contains all seeds finished so far."""
     from .. import simulate as run
 
     state = PageState.from_store(data["state"])

@@ -1,8 +1,8 @@
-"""Answers from other processes, with a limit of time: no request can run away with the page.
+"""Worker processes that answer requests within a time limit, so that no request blocks the page.
 
-A few processes wait with compiled kernels. A request takes a free one; when it takes too long, its
-process is ended and replaced. A request that was superseded by a newer one of the same page is
-dropped while it waits.
+A few processes wait with compiled kernels. A request takes a free one; if the answer takes too
+long, the process is killed and replaced. A waiting request is dropped when the same page sends a
+newer one.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any
 __all__ = ["Busy", "Superseded", "TooLong", "Workers"]
 
 STARTING = 300.0
-"""Seconds a request waits while no process has ever been ready: kernels may have to be compiled."""
+"""Seconds that a request waits for the first process to be ready, which may compile kernels."""
 
 PAGES = 256
-"""Pages whose newest request is remembered; older ones are forgotten first."""
+"""Number of pages whose newest request is stored; the oldest is deleted first."""
 
 _SPAWN = multiprocessing.get_context("spawn")
 
 
 class Superseded(Exception):
-    """A newer request of the same page has arrived."""
+    """The error of a request that a newer one of the same page has replaced."""
 
 
 class TooLong(Exception):
-    """The answer took longer than allowed."""
+    """The error of an answer that took longer than allowed."""
 
 
 class Busy(Exception):
-    """No process became free in time."""
+    """The error of a request for which no process became free in time."""
 
 
 def _serve(pipe: Connection) -> None:
@@ -51,7 +51,7 @@ def _serve(pipe: Connection) -> None:
 
     kinds = {"answer": answer, "table": table}
     with threadpool_limits(1):
-        for shape in ("", "1:0.5, 0.3:2"):  # a shape has kernels of its own
+        for shape in ("", "1:0.5, 0.3:2"):  # general covariances have kernels of their own
             answer({"texts": PageState().texts | {"shape": shape}})
         with contextlib.suppress(EOFError, OSError):  # the server has ended
             pipe.send("ready")
@@ -93,12 +93,13 @@ class _Worker:
 
 
 class Workers:
-    """A few processes that answer.
+    """A pool of processes that answer requests.
 
     Arguments:
-        count: how many.
-        seconds: how long one answer may take.
-        patience: how long a request waits for a free process, once one has been ready.
+        count: number of processes.
+        seconds: longest time for an answer.
+        patience: longest time, in seconds, that a request waits for a free process, once any
+            process has been ready.
     """
 
     def __init__(self, count: int = 2, seconds: float = 10.0, patience: float = 20.0):
@@ -112,10 +113,15 @@ class Workers:
             self._add()
 
     def ask(self, kind: str, data: Any, page: str = "", number: int = 0) -> Any:
-        """Return the answer to a request; `number` counts the requests of a page.
+        """Return the answer to a request.
 
-        Raises `Superseded`, `TooLong`, `Busy`, or `RuntimeError` if the worker failed in a way
-        nobody foresaw.
+        Arguments:
+            kind: "answer" or "table" (see `answers`).
+            page, number: id of the page, and the number of its request.
+
+        Raises:
+            Superseded, TooLong, Busy: there is no answer.
+            RuntimeError: an unexpected error in the worker.
         """
         self._note(page, number)
         with self._taken(page, number) as worker:
@@ -142,7 +148,7 @@ class Workers:
 
     @contextlib.contextmanager
     def _taken(self, page: str, number: int) -> Iterator[_Worker]:
-        """Yield a free process; it goes back, or is replaced if it failed."""
+        """Yield a free process; afterwards it is free again, or replaced if it failed."""
         deadline = time.monotonic() + self.patience
         with self._changed:
             while not self._free:
@@ -172,7 +178,7 @@ class Workers:
             raise Superseded
 
     def _add(self) -> None:
-        """Start a process in the background; it counts as free once it is warm."""
+        """Start a process in the background; it is free once its kernels are compiled."""
 
         def start() -> None:
             worker = _Worker()

@@ -1,13 +1,14 @@
 r"""The paper's own method: damped fixed-point iteration (Algorithm `algo: fixed-point iteration`).
 
-It solves the equations of Definition `def: self-consistent equations` in the form they are
-written, with the averages of Appendix `app: numerical recipe`: Gauss-Hermite quadrature, or Monte
-Carlo and the delta functions of `eq:rs-saddle-hatr` where a threshold rejects samples. It is the
-baseline of the benchmark and an independent check of `solve`; logistic loss and soft labels only.
+It solves the equations of Definition `def: self-consistent equations` as written in the paper, with
+the averages of Appendix `app: numerical recipe`: Gauss-Hermite quadrature, or, where a threshold
+rejects samples, Monte Carlo and the delta functions of `eq:rs-saddle-hatr`. It is the baseline of
+the benchmark and an independent check of `solve`; logistic loss and soft labels only.
 
-Where the paper is silent or has a misprint (docs/errata.md): the noises have variance $\Delta$,
-$\hat m$ has a minus sign, step t uses the converged $\Theta^{(t-1)}$, B solves `eq:rs-saddle-b` in
-every sweep, and a sweep uses the $\Theta_s$ it has just computed, not $\Theta_{s-1}$.
+A sweep is one iteration over all equations of a step. Choices where the paper is silent or has a
+misprint (docs/errata.md): the noises have variance $\Delta$, $\hat m$ has a minus sign, step t uses
+the converged $\Theta^{(t-1)}$, B solves `eq:rs-saddle-b` in every sweep, and a sweep uses the
+$\Theta_s$ that it has just computed, not $\Theta_{s-1}$.
 """
 
 from __future__ import annotations
@@ -40,17 +41,19 @@ class GaussRule(NamedTuple):
 
 
 def gauss_hermite(outer: int = 120, inner: int = 40) -> GaussRule:
-    """Return the Gauss-Hermite rule with so many nodes for each average."""
+    """Return the Gauss-Hermite rule with these numbers of nodes."""
     (x, x_weights), (y, y_weights) = (roots_hermitenorm(size) for size in (outer, inner))
     return GaussRule(x, x_weights / x_weights.sum(), y, y_weights / y_weights.sum())
 
 
 @dataclass(frozen=True)
 class PicardRun:
-    """The solution of a run; arrays run over t = 0..T and have the names of `Trajectory`.
+    """The solution of a run; arrays over t = 0..T, with the names of `Trajectory`.
 
-    `iterations` counts sweeps, `residual` is the largest change of an order parameter in the last.
-    `failure` says why a partial run ended; from that step on everything is NaN.
+    Attributes:
+        iterations: number of sweeps of each step.
+        residual: largest change of an order parameter in the last sweep.
+        failure: why a partial run ended; from that step on all arrays are NaN.
     """
 
     q: Array
@@ -90,15 +93,15 @@ def picard(
             uses its outer part. Default: `gauss_hermite()`.
         samples: Monte Carlo samples of a step with a threshold, drawn once per step.
         tolerance: largest change of an order parameter in the last sweep (absolute, as in the
-            paper: a state of size 1e-4 is known to four digits less).
-        start: "previous" begins a step with the conjugates of the one before, as the paper does;
-            at t = 1 and small $\lambda_U$ this can wander to a huge norm, where no fixed rule is
-            accurate. "no-update" begins at the weights of t-1 (`eq: no update`): $\hat m =
-            \hat\chi = 0$, $\hat R = \hat Q + \lambda = 1/\chi'$.
-        on_failure: "raise" a typed error, or return the "partial" run.
+            paper; so an order parameter of size 1e-4 has four correct digits less).
+        start: "previous" starts a step with the conjugates of the previous step, as the paper does;
+            at t = 1 and small $\lambda_U$ the norm can become huge on the way, where no fixed
+            quadrature is accurate. "no-update" starts at the weights of t-1 (`eq: no update`):
+            $\hat m = \hat\chi = 0$, $\hat R = \hat Q + \lambda = 1/\chi'$.
+        on_failure: "raise" the error, or return the "partial" run.
 
     Returns:
-        The run, off by the error of the rule and by tolerance/(1 - contraction rate).
+        The run; its error is that of the quadrature plus tolerance/(1 - contraction rate).
 
     >>> run = picard(Problem(0.5, 2.0, 0.4, 0.75**2, steps=1), Recipe())
     >>> run.q.round(8).tolist(), run.converged
@@ -139,7 +142,9 @@ def _check(problem: Problem, recipe: Recipe, damping: float) -> None:
 
 
 class _Points(NamedTuple):
-    r"""Points of an average: sign s, noises $\xi/\sqrt\Delta$, weight, label p, $dp/d\tilde h$."""
+    r"""Quadrature points: sign s of the class, noises $\xi/\sqrt\Delta$, weight, label p, and
+    $dp/d\tilde h$.
+    """
 
     sign: Array
     first: Array
@@ -150,8 +155,13 @@ class _Points(NamedTuple):
 
 
 class _Step(NamedTuple):
-    r"""The equations of one step (`edges`: the delta functions at the threshold). `before` is the
-    solution ($\Theta$, $\hat\Theta$, sweeps, residual) of the step before, the start of this one.
+    r"""The equations of one step.
+
+    Attributes:
+        points: quadrature points of the averages.
+        edges: points of the delta functions at the threshold; None without a threshold.
+        before: solution of the previous step, from which this one starts: $\Theta$, $\hat\Theta$,
+            sweeps, residual.
     """
 
     t: int
@@ -165,7 +175,9 @@ class _Step(NamedTuple):
 
 
 def _supervised(problem: Problem, recipe: Recipe, rule: GaussRule) -> _Step:
-    """Return step 0, begun at w = 0. Labels are true ones: all noise is in the second average."""
+    """Return step 0, which starts at w = 0. There is no earlier model, so only the second noise
+    occurs.
+    """
     alpha, (rho, delta) = problem.alpha_l, problem.labeled
     sign = np.repeat([1.0, -1.0], rule.outer.size)
     weight = np.where(sign > 0, rho, 1 - rho) * np.tile(rule.outer_weights, 2)
@@ -246,8 +258,8 @@ def _order(step: _Step, hats: Array, bias: float) -> Array:
 def _conjugates(step: _Step, hats: Array, theta: Array, accuracy: float) -> tuple[Array, float]:
     r"""Return $\hat{\mathcal F}(\Theta)$ and the B that solves `eq:rs-saddle-b`.
 
-    E[f] increases with B: Newton's method, kept inside the bracket found so far. $q - R^2/q'$ is
-    computed from the conjugates, without cancellation.
+    E[f] increases with B, so Newton's method is kept inside a bracket of the root. $q - R^2/q'$ is
+    computed from the conjugates, which avoids cancellation.
     """
     _, chi, m, overlap, bias = theta.tolist()
     q_last, _, m_last = step.before[:3].tolist()
@@ -274,11 +286,13 @@ def _conjugates(step: _Step, hats: Array, theta: Array, accuracy: float) -> tupl
 def _averages(
     points: _Points, m: float, bias: float, along: float, across: float, strength: float
 ) -> tuple[float, float, float, float, float]:
-    r"""Return E of $\partial f/\partial h$, $f^2$, $sf$, $-\partial f/\partial\tilde h$, $f$.
+    r"""Return the means of $\partial f/\partial h$, $f^2$, $sf$, $-\partial f/\partial\tilde h$,
+    $f$.
 
-    With x the trained logit, $f = \sigma(x) - p$, $\partial f/\partial h = \sigma'/(1+c\sigma')$
-    and $-\partial f/\partial\tilde h = p'/(1+c\sigma')$. $x + c(\sigma(x) - p) = h$ (`appeq:
-    effective problem u t`) is solved by Newton's method from x = 0, which is monotone for every c.
+    The trained logit x solves $x + c(\sigma(x) - p) = h$ (`appeq: effective problem u t`), by
+    Newton's method from x = 0, which converges monotonically for every c. Then $f = \sigma(x) - p$,
+    $\partial f/\partial h = \sigma'/(1+c\sigma')$ and
+    $-\partial f/\partial\tilde h = p'/(1+c\sigma')$.
     """
     slope = square = signed = response = mean = 0.0
     for k in range(points.sign.size):

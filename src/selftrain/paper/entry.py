@@ -1,7 +1,8 @@
-"""The class of a figure: what it computes, how it is drawn, how its statements are judged.
+"""The class of a figure: what it computes, how it is drawn, how its claims are judged.
 
 A figure belongs to a paper (`papers`), whose file has its texts. Its module in `figures` has three
-functions: `tasks(quick)` says what to compute, `draw(data)` draws, `judge(data)` judges.
+functions: `tasks(quick)` returns the computations, `draw(data)` draws the figure, and `judge(data)`
+judges the claims.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ Data = Mapping[str, "xr.Dataset"]
 """The datasets of a figure by name, one for each of its tasks."""
 
 Tasks = Mapping[str, Task]
-"""What to compute, by name."""
+"""The computations of a figure with their grids, by name."""
 
 Drawn = tuple["Drawing", Sequence["Line2D"]]
 """A drawing and the entries of its legend."""
 
 
 class Place(NamedTuple):
-    """Where a figure is in the paper.
+    """The place of a figure in the paper.
 
     Attributes:
         section: the section that describes it.
@@ -70,7 +71,7 @@ class Figure:
         paper: the id of the paper it belongs to.
         module: the name of its module.
         texts: its table in the file of the paper.
-        changes: parameters with other values than in the paper; its statements are not judged then.
+        changes: parameters with other values than in the paper; claims are then not judged.
     """
 
     id: str
@@ -81,12 +82,12 @@ class Figure:
 
     @property
     def title(self) -> str:
-        """What it shows."""
+        """The title."""
         return self._text(self.texts["title"])
 
     @property
     def place(self) -> Place:
-        """Where it is in the paper."""
+        """Its place in the paper."""
         entries = (self.texts.get(name) for name in ("section", "number", "label"))
         section, number, label = entries
         return Place(self._text(section or ""), number, label or "")
@@ -105,12 +106,12 @@ class Figure:
         return f"{text} Changed here: {described(self.changes)}. {NOT_JUDGED}"
 
     def caption(self, data: Data) -> str:
-        """Return the caption: symbols and marks."""
+        """Return the caption, which explains symbols and markers."""
         own = getattr(self._own, "caption_values", None)
         return self._text(self.texts["caption"], own(data) if own else {})
 
     def tasks(self, quick: bool) -> Tasks:
-        """Return what to compute, by name; `quick` asks for coarser grids and fewer seeds."""
+        """Return the tasks to compute, by name; `quick`: coarser grids and fewer seeds."""
         tasks: Tasks = self._own.tasks(quick)
         return changed_tasks(tasks, self.changes) if self.changes else tasks
 
@@ -121,11 +122,14 @@ class Figure:
         return finished(self._own.draw, data)
 
     def claims(self, data: Data, full: bool) -> list[Judged]:
-        """Judge what the paper says about the figure; `full`: by data of the full version."""
+        """Judge the claims of the paper about the figure.
+
+        `full`: the data are those of the full version, not of the quick one.
+        """
         return self._judged("claims", data, full)
 
     def findings(self, data: Data, full: bool) -> list[Judged]:
-        """Judge what we say about the figure, in the same way."""
+        """Judge our own findings about the figure; arguments as for `claims`."""
         return self._judged("findings", data, full)
 
     def compute(

@@ -1,4 +1,4 @@
-r"""The formulas of captions as HTML, so that a page needs nothing from elsewhere.
+r"""The formulas of captions as HTML, so that a page needs no external script.
 
 Captions use a small part of LaTeX: Greek letters, indices and exponents, roots, a few relations.
 """
@@ -77,7 +77,7 @@ def formula(source: str) -> str:
 
 
 def _group(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
-    """Return the HTML up to the closing brace, and the place of that brace."""
+    """Return the HTML up to the closing brace, and the index of that brace."""
     shown = ""
     while at < len(tokens) and tokens[at].group(2) != "}":
         piece, at = _atom(tokens, at)
@@ -86,7 +86,7 @@ def _group(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
 
 
 def _atom(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
-    """Return the HTML of one piece, and the place after it."""
+    """Return the HTML of one element, and the index after it."""
     command, mark, letter, other = tokens[at].groups()
     at += 1
     if mark == "{":

@@ -1,6 +1,6 @@
-"""A self-contained HTML page: inlined figures, captions, claims in three colours, next steps.
+"""A self-contained HTML page: inlined figures, captions, claims in three colours, next commands.
 
-`write_page` writes that of a folder of figures.
+`write_page` writes the page of a folder of figures.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Section:
     """A part of the page: a heading, a picture, and text as HTML.
 
     Attributes:
-        narrow: its version for a phone; without it the picture scrolls there.
+        narrow: another version of the picture for phones; by default the picture scrolls there.
     """
 
     id: str
@@ -79,7 +79,7 @@ def write_page(folder: Path, quick: bool, made: Iterable[str]) -> None:
     """Write the page of all figures of full or of quick runs in a folder.
 
     Arguments:
-        made: ids of figures with other parameters, which are not among `IDS`.
+        made: ids of figures with changed parameters, which are not in `IDS`.
     """
     names = dict.fromkeys([*IDS, *made])
     found = [read_record(folder, name) for name in names if (folder / f"{name}.png").is_file()]
@@ -127,7 +127,9 @@ def _table(record: Record, kind: str) -> str:
 
 
 def claims_list(records: Iterable[Record]) -> Section:
-    """Return every claim once, coloured by its verdict: what fails first, what is open last."""
+    """Return a section with every claim once, coloured by its verdict; failed claims first, open
+    ones last.
+    """
     known = list(records)
     claims, findings = claims_of(known), findings_of(known)
     counts = count(claims)
@@ -174,9 +176,9 @@ def page(
     """Return the whole page.
 
     Arguments:
-        lead: what stands under the title, as HTML.
+        lead: text under the title, as HTML.
         note: progress of an unfinished page, which reloads until it is finished.
-        commands: what to run next.
+        commands: commands to run next, as text.
     """
     body = "".join(f"{_heading(part)}{_picture(part)}{part.body}" for part in sections)
     renew = f'<meta http-equiv="refresh" content="{RENEW}">' if note else ""

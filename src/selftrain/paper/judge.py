@@ -1,4 +1,4 @@
-"""Tools to judge a statement: agreement within errors, fitted powers, numbers in words."""
+"""Tools to judge a claim: agreement within statistical errors, fitted powers, numbers as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LEVEL = 1e-3
-"""A difference is real if chance makes one as large in one of a thousand figures."""
+"""Significance level: a difference is real if chance makes one as large with less probability
+(Bonferroni-corrected for the number of means in a figure)."""
 
 ROUNDING = Bar(1e-9, "a thousand times the accuracy of the solver")
 
@@ -31,13 +32,13 @@ def above_bayes(error: xr.DataArray, bayes: xr.DataArray) -> Judged:
 
 
 class Agreement(NamedTuple):
-    """Means of several systems against a theory.
+    """Distances of means over seeds from a theory.
 
     Attributes:
-        largest: the largest distance of a mean from the theory, in the units of its scale.
-        at_most: upper bound of that distance, every mean with a one-sided confidence of 95 %.
-        at_least: the largest distance minus what chance makes of it in one of a thousand figures.
-        detectable: a distance that would be seen with a power of 90 %, at the noisiest mean.
+        largest: the largest distance of a mean from the theory.
+        at_most: upper confidence bound of that distance, one-sided 95 % for each mean.
+        at_least: lower confidence bound of that distance, at the level `LEVEL`.
+        detectable: the distance that would be detected with a power of 90 %, at the noisiest mean.
     """
 
     largest: float
@@ -52,14 +53,16 @@ class Agreement(NamedTuple):
         )
 
     def within(self, what: str, bar: Bar) -> Criterion:
-        """Require all means within a distance of the theory: met if they are with confidence, not
-        met if one is farther beyond chance.
+        """Require all means to be within a distance of the theory.
+
+        The criterion is met if `at_most` is below the bar, not met if `at_least` is above it, and
+        undecided otherwise.
         """
         return below(what, self.largest, bar, self.at_least, self.at_most)
 
 
 def agreement(gap: Any, error: Any, seeds: int) -> Agreement:
-    """Measure how far means over seeds are from a theory, from their gaps and standard errors.
+    """Return the distances of means over seeds from a theory, from their gaps and standard errors.
 
     >>> bar = Bar(0.05, "an example")
     >>> agreement([0.01, -0.02], [0.001, 0.001], seeds=16).within("gap", bar).met()
@@ -81,14 +84,14 @@ def agreement(gap: Any, error: Any, seeds: int) -> Agreement:
 
 
 def over_seeds(values: xr.DataArray, theory: Any = 0.0, scale: Any = 1.0) -> Agreement:
-    """Measure how far the mean over seeds is from a theory, in units of a scale."""
+    """Return the distances of means over seeds from a theory, in units of a scale."""
     seeds = values.sizes["seed"]
     error = values.std("seed", ddof=1) / np.sqrt(seeds) / scale
     return agreement((values.mean("seed") - theory) / scale, error, seeds)
 
 
 class PowerLaw(NamedTuple):
-    """A fit y = amplitude * x^exponent, and the largest factor by which a point is off."""
+    """A fit y = amplitude * x^exponent; `off` is the largest factor between a point and the fit."""
 
     exponent: float
     amplitude: float
@@ -114,7 +117,7 @@ def last_slope(x: Any, y: Any, points: int = 3) -> float:
 
 
 def by_size(data: Data) -> list[tuple[int, xr.Dataset]]:
-    """Return the datasets of finite systems, named N1024 and the like, sorted by N."""
+    """Return the datasets of finite systems (named "N1024" etc.), sorted by N."""
     sizes = [(int(part[1:]), one) for part, one in data.items() if part.startswith("N")]
     return sorted(sizes, key=lambda entry: entry[0])
 
@@ -123,8 +126,8 @@ def listed(values: Any, form: str = "{:.3g}", names: Any = None) -> str:
     """List values with their names; a value that rounds to zero has no sign.
 
     Arguments:
-        values: a mapping, a DataArray over one axis, or an array that `names` belong to.
-        form: how a value is written.
+        values: a mapping, a DataArray over one axis, or an array with `names`.
+        form: format of a value.
 
     >>> listed({0.5: 1.0, 0.2: 2.5})
     '0.5: 1, 0.2: 2.5'

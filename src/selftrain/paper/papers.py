@@ -1,8 +1,8 @@
-"""The papers: one TOML file each, with its figures in order and the texts that belong to them.
+"""The papers: one TOML file each, with its figures in order and their texts.
 
 In a text, `<NAME:spec>` stands for a constant of the figure's module or of `setting`, or a value
-passed by `judge`; `<1+NAME:spec>` and `<1-NAME:spec>` are relative to one. Line breaks count as
-blanks.
+passed by `judge`, formatted by `spec`; `<1+NAME:spec>` and `<1-NAME:spec>` stand for one plus or
+minus it. Line breaks count as blanks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Paper(NamedTuple):
 
     Attributes:
         id: its name on the command line.
-        title, authors, arxiv: where to find it.
+        title, authors, arxiv: the reference.
         page: the name of its page in the documentation.
         figures: the texts of its figures by their ids, in the order in which they are listed.
     """

@@ -17,12 +17,11 @@ IDS = tuple(name for one in PAPERS for name in paper(one).figures)
 
 
 def figure(name: str, **changes: Any) -> Figure:
-    """Return a figure by its id, its number in the paper or its LaTeX label, with other parameters
-    if some are given.
+    """Return a figure by its id, its number in the paper or its LaTeX label.
 
     Arguments:
         name: "cosine", "fig4" or "fig: cosine similarity".
-        changes: parameters of its computations, each a value or, where the figure has several, a
+        changes: parameters to change in its computations: a value or, if the figure has several, a
             sequence.
 
     >>> str(figure("cosine").place)
@@ -37,7 +36,10 @@ def figure(name: str, **changes: Any) -> Figure:
 
 
 def figures(names: Iterable[str] = ()) -> list[Figure]:
-    """Return figures by their names or that of their paper, each once, in order; all by default."""
+    """Return figures by name, or all figures of a paper by its id; all by default.
+
+    Each figure is returned once, in the order of `IDS`.
+    """
     asked = {
         one for name in names for one in (paper(name).figures if name in PAPERS else [_id(name)])
     }

@@ -1,9 +1,9 @@
-"""Verdicts from measured numbers: is each on the right side of its bar?
+"""Verdicts on claims, from measured numbers and thresholds ("bars").
 
-A `Criterion` is a number with the range it is known to lie in, and the `Bar` it must be below or
-above; a sign or an order has no bar. A `Ruling` is a set of criteria that must all be met, and
-`Judged` a statement with its ruling. Bars are deviations (0.01 for "a ratio below 1.01"), so that
-doubling and halving one makes sense: `Ruling.sensitivity` is the verdict at both.
+A `Criterion` is a number with the range in which it is known to lie, and the `Bar` that it must be
+below or above; a sign or an order has no bar. A `Ruling` is a set of criteria that must all be met,
+and `Judged` a claim with its ruling. Bars are deviations (0.01 for "a ratio below 1.01"), so that
+they can be doubled and halved: `Ruling.sensitivity` is the verdict at both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot tell"
-"""The verdicts. A quick version says `OPEN` wherever the full one could say something else."""
+"""The verdicts. A quick version gives `OPEN` wherever the full version could differ."""
 
 NO_BAR = "no bar"
 
@@ -25,7 +25,7 @@ def verdict_of(holds: bool | None) -> str:
 
 
 class Bar(NamedTuple):
-    """A number that decides: a positive deviation, rate or proportion, and the reason for it."""
+    """A threshold (a positive deviation, rate or proportion), and the reason for its value."""
 
     size: float
     why: str
@@ -33,14 +33,14 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class Criterion:
-    """A measured number and where it must lie.
+    """A measured number that must be above or below a threshold.
 
     Attributes:
-        what: what was measured.
+        what: description of the number.
         value: the number.
-        low, high: the range it is known to lie in; both are `value` if it is exact.
-        bar: what it is compared with; None for zero, a sign or an order.
-        is_above: it must lie above the bar; False: below.
+        low, high: the range in which it is known to lie; both are `value` if it is exact.
+        bar: the threshold; None: zero (for a sign or an order).
+        is_above: whether it must be above the threshold, or below.
     """
 
     what: str
@@ -51,8 +51,8 @@ class Criterion:
     is_above: bool
 
     def met(self, factor: float = 1.0) -> bool | None:
-        """Return whether it is met if the bar is multiplied by a factor; None if its range contains
-        the bar, or the number is missing.
+        """Return whether the criterion is met with the bar multiplied by `factor`; None if the
+        range of the number contains the bar, or the number is missing.
         """
         level = 0.0 if self.bar is None else factor * self.bar.size
         if math.isnan(self.low) or math.isnan(self.high):
@@ -98,7 +98,7 @@ def above(what: str, value: Any, bar: Bar, low: Any = None, high: Any = None) ->
 
 
 def positive(what: str, value: Any) -> Criterion:
-    """Require a number above zero: a sign or an order, without a bar.
+    """Require a number above zero (a sign or an order, without a bar).
 
     >>> positive("smallest increase", 0.5).met(2.0)
     True
@@ -122,24 +122,29 @@ class Sensitivity(NamedTuple):
 
 
 Rule = Callable[[bool | None], bool | None]
-"""The verdict of a quick version, from whether the criteria are met."""
+"""A function from whether the criteria are met to the verdict of a quick version."""
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """Criteria that must all be met, and what a quick version may conclude from them."""
+    """Criteria that must all be met.
+
+    Attributes:
+        quick_rule: what a quick version may conclude from them.
+        full: whether the data are those of the full version.
+    """
 
     criteria: tuple[Criterion, ...]
     quick_rule: Rule
     full: bool = True
 
     def version(self, full: bool) -> Ruling:
-        """Return the ruling on data of the full version, or of the quick one."""
+        """Return the ruling for data of the full version, or of the quick one."""
         return replace(self, full=full)
 
     @property
     def holds(self) -> bool | None:
-        """The verdict; None if these data cannot tell."""
+        """The verdict; None if these data cannot decide."""
         return self._judged(None, 1.0)
 
     @property
@@ -152,7 +157,8 @@ class Ruling:
 
     @property
     def flips(self) -> str:
-        """Verdicts at other bars that differ; "no" if none does, "no bar" if there is no bar.
+        """Verdicts that change if a bar is doubled or halved, as text; "no" if none changes, "no
+        bar" if there is no bar.
 
         >>> few = Bar(0.05, "5 % are visible")
         >>> decided(below("excess", 0.02, few)).flips
@@ -191,13 +197,13 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Judged:
-    """A statement and what the data say about it.
+    """A claim of the paper, or a finding of ours, and the verdict on it.
 
     Attributes:
         key: its key in the file of the paper.
         ruling: the criteria that decide.
-        found: what was found, in words and numbers.
-        case: the case, if one statement is judged in several.
+        found: the result, in words and numbers.
+        case: the case, if one claim is judged in several cases.
         values: values for placeholders of its texts that are not constants of the figure's module.
         texts: `quote` and `test` of a claim of the paper, `says` of a finding of ours.
     """
@@ -211,7 +217,7 @@ class Judged:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the statement holds; None if these data cannot tell."""
+        """Whether the claim holds; None if these data cannot decide."""
         return self.ruling.holds
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,7 +228,7 @@ class Judged:
 
 
 def everywhere(*criteria: Criterion) -> Ruling:
-    """Rule on a statement about every case: some of the cases can refute it, not prove it.
+    """Rule on a claim about all cases: a quick version (some cases) can refute but not prove it.
 
     >>> good, bad = (everywhere(positive("x", value)) for value in (1.0, -1.0))
     >>> good.version(full=False).holds, bad.version(full=False).holds, good.holds
@@ -232,7 +238,7 @@ def everywhere(*criteria: Criterion) -> Ruling:
 
 
 def somewhere(*criteria: Criterion) -> Ruling:
-    """Rule on a statement about some case: some of the cases can prove it, not refute it.
+    """Rule on a claim about at least one case: a quick version can prove but not refute it.
 
     >>> good, bad = (somewhere(positive("x", value)) for value in (1.0, -1.0))
     >>> good.version(full=False).holds, bad.version(full=False).holds, bad.holds
@@ -242,10 +248,10 @@ def somewhere(*criteria: Criterion) -> Ruling:
 
 
 def at_full_size(*criteria: Criterion) -> Ruling:
-    """Rule on a statement that only the long runs or many seeds of the full version decide."""
+    """Rule on a claim that only the long runs or many seeds of the full version can decide."""
     return Ruling(criteria, lambda holds: None)
 
 
 def decided(*criteria: Criterion) -> Ruling:
-    """Rule on a statement for which both versions have all cases."""
+    """Rule on a claim that the quick version decides too, because it has all cases."""
     return Ruling(criteria, lambda holds: holds)

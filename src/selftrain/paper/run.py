@@ -1,9 +1,9 @@
 """Compute, draw, judge and record figures.
 
-A run leaves in its folder, for each figure, `<id>.png` and `<id>.pdf`, its data as netCDF, and the
-record `<id>.json`: caption, claims and findings with the numbers measured, parameters, seeds,
-versions. `times.json` has the seconds, apart from the records, so that a run that was stopped and
-resumed leaves the same files as one that was not. `points.db` stores every computed point.
+A run writes into its folder, for each figure, `<id>.png` and `<id>.pdf`, its data as netCDF, and
+the record `<id>.json`: caption, claims and findings with the measured numbers, parameters, seeds,
+versions. `times.json` has the seconds; they are not in the records, so that an interrupted and
+resumed run leaves the same files as an uninterrupted one. `points.db` stores every computed point.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def run(
     """Reproduce figures into a folder.
 
     Arguments:
-        names: ids of figures, their numbers in the paper ("fig4"), or a paper; default: all.
+        names: ids of figures, their numbers in the paper ("fig4"), or ids of papers; default: all.
         quick: coarser grids and fewer seeds.
         out: the folder; created if it does not exist.
         workers: number of processes; -1: one per core; 0: this process.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
-        notice: called for stored points that are damaged, which are recomputed.
-        changes: parameters to change; the files are then named by the changes, too.
+        notice: called with a sentence about damaged points of the store, which are recomputed.
+        changes: parameters to change; the names of the files then include the changes.
     """
     asked = [varied(one, changes) for one in figures(names)] if changes else figures(names)
     folder = writable(Path(out))
@@ -110,7 +110,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def writable(folder: Path) -> Path:
-    """Return the folder, created if needed; raise an error that names it if it is read-only."""
+    """Return the folder, created if needed; raise `OSError` if it cannot be written."""
     probe = folder / f".{os.getpid()}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def _save(drawing: Drawing, path: Path) -> None:
 def _write_times(
     folder: Path, points: Mapping[str, float], drawing: Mapping[str, float], seconds: float
 ) -> None:
-    """Write the seconds of each figure, its points and its drawing, and of this run."""
+    """Write the seconds for the points and the drawing of each figure, and for this run."""
     known = _read(folder / "times.json").get("figures")
     figures = {
         name: {"points_cpu": round(points[name], 3), "drawing": round(drawing[name], 3)}

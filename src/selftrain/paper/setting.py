@@ -1,9 +1,9 @@
-r"""The setting shared by the figures, from the paper where it gives one.
+r"""The parameters shared by the figures, those of the paper if it gives them.
 
-Section 3.4 fixes $(\alpha_L, \alpha_U, \Delta) = (0.5, 2, 0.75^2)$ for the comparison with
-experiments (in the names of its picture files), the caption of `fig: vs continuous squared loss`
-for continuous time; the same $(\alpha_L, \alpha_U)$ is used where captions name $(\rho, \Delta)$
-only.
+$(\alpha_L, \alpha_U, \Delta) = (0.5, 2, 0.75^2)$ is given by Section 3.4 for the comparison with
+experiments (in the names of its image files), and by the caption of `fig: vs continuous squared
+loss` for continuous time. The same $(\alpha_L, \alpha_U)$ is used if a caption gives only $(\rho,
+\Delta)$.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RHOS = (0.5, 0.495, 0.4, 0.2)
 """The proportions of the positive class that the paper names."""
 
 BETWEEN = 0.3
-"""A proportion of our own, between the last two."""
+"""A proportion between the last two, which is not in the paper."""
 
 WIDE = 1.0
 r"""The larger $\Delta$ of the paper."""
@@ -45,7 +45,9 @@ def longest(quick: bool) -> int:
 
 
 def chains(quick: bool, axes: Mapping[str, Iterable[Any]], **fixed: Any) -> Task:
-    """Return tuned runs against T; what neither the axes nor `fixed` have is as usual."""
+    """Return the task of tuned runs with T = 1, 2, 4, ... steps; parameters that are neither in
+    `axes` nor in `fixed` have their usual values.
+    """
     usual = {**AMOUNTS, "selection": False, "heuristics": False, "longest": longest(quick)}
     grid = {name: tuple(values) for name, values in axes.items()}
     rest = {name: value for name, value in (usual | fixed).items() if name not in grid}
@@ -58,7 +60,7 @@ def cases(
     heuristics: tuple[bool, ...] = (False,),
     rhos: tuple[float, ...] = RHOS,
 ) -> Task:
-    r"""Return the task of tuned runs with T steps, for several T and $(\rho, \Delta)$."""
+    r"""Return the task of tuned runs with T = 1, 2, 4, ... steps, for several $(\rho, \Delta)$."""
     axes: dict[str, Any] = {
         "rho": rhos,
         "delta": DELTAS[1:] if quick else DELTAS,
@@ -79,7 +81,7 @@ def with_systems(
 
     Arguments:
         theory, system: the computations.
-        axes, fixed: what both have in common.
+        axes, fixed: of the grids of both; those of finite systems also have `seed` and `features`.
         seeds: number of systems for each N.
     """
     tasks = {"theory": Task(theory, Grid(dict(axes), dict(fixed)))}

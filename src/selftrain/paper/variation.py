@@ -1,8 +1,8 @@
-"""A figure with other parameters: the same computations and drawing; statements are not judged.
+"""A figure with other parameters: the same computations and drawing; claims are not judged.
 
-A change applies to every computation of the figure that has the parameter, to its axis or to its
-fixed value. A part with one value on an axis where another part has several was made for that
-value, and keeps it. Parts that become equal are computed and drawn once.
+A change applies to every task of the figure that has the parameter, as an axis or as a fixed value.
+Exception: if a task has one value on an axis on which another task has several, it was made for
+that value and keeps it. Tasks that become equal are computed and drawn once.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from .entry import Figure
 
 OF_PROBLEM = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.5, "delta": 1.0, "steps": 1}
-"""Parameters of a problem that can be changed; these values are valid next to any other."""
+"""Parameters of a problem that can be changed, with values that are valid in any combination (to
+check one changed parameter at a time)."""
 
 OF_RECIPE = ("lambda_l", "lambda_u")
 LENGTH = "longest"
-"""The longest of the runs that double in length."""
+"""The parameter with the largest number of steps, for figures over T = 1, 2, 4, ..."""
 
 LONGEST = 2**14
 NOT_JUDGED = "Claims of the paper are judged at its own parameters only."
@@ -62,7 +63,7 @@ def varied(one: Figure, changes: Mapping[str, Any]) -> Figure:
 
 
 def changed_tasks(parts: Mapping[str, Task], wanted: Changes) -> dict[str, Task]:
-    """Return the tasks of a figure on changed grids, equal ones once."""
+    """Return the tasks of a figure with changed grids; of equal tasks, only the first."""
     made: dict[str, Task] = {}
     several = {
         name for task in parts.values() for name, axis in task.grid.axes.items() if len(axis) > 1
@@ -97,7 +98,7 @@ def _grid(grid: Grid, wanted: Changes) -> Grid:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """Return a value that the problem or the recipe accepts."""
+    """Return the value; raise if the problem or the recipe does not accept it."""
     if name == LENGTH:
         if not (isinstance(value, (int, float)) and value in [2**k for k in range(15)]):
             raise InvalidInput(name, value, f"must be a power of two up to {LONGEST}")

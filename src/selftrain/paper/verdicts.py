@@ -1,7 +1,7 @@
-"""Verdicts of records: counted, compared, and completed by those of the last full run.
+"""The verdicts in records: count them, compare them, and complete them by the last full run.
 
-`make paper` writes `verdicts.json`, the verdicts of the last full run, which a quick run shows
-where it cannot judge.
+`make paper` writes `verdicts.json`, the verdicts of the last full run, which a quick run shows for
+claims that it cannot judge.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .ruling import FAILS, HOLDS, NO_BAR, OPEN
 Record = Mapping[str, Any]
 VERDICTS = Path(__file__).with_suffix(".json")
 KEYS = {"claims": ("quote", "case"), "findings": ("says",)}
-"""What identifies a claim and a finding of a figure in two runs."""
+"""Entries by which a claim and a finding are identified in different runs of a figure."""
 
 NEEDS_THE_FULL_RUN = "needs the full run"
 
@@ -59,7 +59,7 @@ def count(entries: Iterable[Mapping[str, Any]]) -> Counts:
 
 
 def claims_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
-    """Return all claims, once if several figures test a sentence in the same case."""
+    """Return all claims; one that several figures test in the same case is returned once."""
     seen: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for record in records:
         for claim in record["claims"]:
@@ -68,7 +68,7 @@ def claims_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
 
 
 def key_of(claim: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return what identifies a claim."""
+    """Return the entries that identify a claim in all figures."""
     return claim["quote"], claim["case"], claim["test"]
 
 
@@ -78,8 +78,8 @@ def findings_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
 
 
 def flipping(entries: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Return how many verdicts depend on a threshold (a bar), and how many of these would change
-    with half or twice that threshold.
+    """Return the number of verdicts that depend on a threshold (a bar), and the number of these
+    that would change with half or twice that threshold.
 
     >>> flipping([{"flips": "no"}, {"flips": "no bar"}, {"flips": "half of 0.1: does not hold"}])
     (2, 1)
@@ -104,10 +104,10 @@ def full_run() -> dict[str, Mapping[str, Any]]:
 
 
 def judged(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a quick run with the verdicts of the last full run where it has none.
+    """Return the record of a quick run with open verdicts replaced by those of the last full run.
 
     These have the date of the full run. A record of a full run is returned unchanged; a claim that
-    the full run does not know stays open.
+    the full run does not contain stays open.
     """
     full = full_run().get(record["figure"])
     if full is None or not record["quick"]:

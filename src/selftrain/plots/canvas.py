@@ -1,4 +1,4 @@
-"""New figures, which a notebook shows without pyplot, and pictures made of panels."""
+"""Figures that a notebook shows without pyplot, and figures made of several panels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Picture(Figure):
 
 
 def new_picture(width: float, height: float, dpi: int = 150) -> Picture:
-    """Return an empty figure of so many inches, laid out so that nothing overlaps."""
+    """Return an empty figure of this size in inches, with a layout in which nothing overlaps."""
     return Picture(figsize=(width, height), dpi=dpi, layout="constrained")
 
 
@@ -39,20 +39,20 @@ def new_axes(ax: Axes | None, width: float = 4.4, height: float = 3.2) -> Axes:
 
 
 def whole_figure(canvas: Figure | SubFigure | Axes) -> Figure:
-    """Return the figure something was drawn on."""
+    """Return the whole figure to which axes or a part of a figure belong."""
     figure = canvas.get_figure(root=True) if isinstance(canvas, Axes) else canvas.figure
     assert isinstance(figure, Figure)
     return figure
 
 
 class Layout(NamedTuple):
-    """How the panels of a picture are arranged.
+    """The arrangement of the panels of a figure.
 
     Attributes:
-        rows, columns: of panels.
+        rows, columns: numbers of rows and columns of panels.
         width, height: in inches.
-        legend: number of columns of the legend under the panels; 0 for none.
-        legend_of: names of the panels that have entries in it; default: all.
+        legend: number of columns of the legend under the panels; 0: no legend.
+        legend_of: names of the panels whose entries are in the legend; default: all.
         title: above the panels.
     """
 
@@ -72,8 +72,7 @@ def draw_panels(
     ax: Axes | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> Figure:
-    """Draw all panels of a picture, or one of them; the legend is under them, or on the axes of the
-    caller.
+    """Draw all panels with a legend under them, or one panel with a legend on its axes.
 
     Arguments:
         panels: functions that draw on axes, by name.

@@ -1,4 +1,4 @@
-"""Solved runs of several classes: errors, recall and labels of every class, confusion."""
+"""Solved runs of several classes: errors, recall and pseudo-labels of each class, confusion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..theory.causal.classes import ClassTrajectory
 
 READABLE = 6
-"""Numbers are written into a confusion matrix of at most so many classes."""
+"""Largest number of classes for which numbers are written into the confusion matrix."""
 
 
 def plot_classes(
@@ -28,7 +28,8 @@ def plot_classes(
     ax: Axes | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> Figure:
-    """Draw errors, recall and share of labels of each class over the fits, and the last confusion.
+    """Draw the errors, and recall and share of labels of each class, against t, and the last
+    confusion matrix.
 
     Arguments:
         run: what `solve` returned for several classes.

@@ -35,8 +35,9 @@ def plot_clusters(
 
 
 def spectra(clusters: Clusters) -> tuple[Array, Array]:
-    """Return noise variances and squared means along the directions; of K classes the mean square
-    of their means around the middle of all.
+    """Return the noise variance and the squared mean along each principal direction.
+
+    For K classes, the squared mean is the variance of the class means over the classes.
     """
     variances, mean = clusters.spectrum
     if mean.ndim == 1:

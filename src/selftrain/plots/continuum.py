@@ -1,4 +1,4 @@
-"""Continuous time: a path in four panels with discrete runs, and several paths side by side."""
+"""Continuous time: a path with discrete runs in four panels, and several paths side by side."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plot_path(
 
 
 def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
-    """Draw the error, its smallest value marked."""
+    """Draw the error and mark its smallest value."""
     points, best = _points(path), path.best
     ax.set_title(r"generalisation error  $\epsilon_g$")
     ax.plot(points.tau, points.error, color=style.BLUE, label=r"$\lambda_U \to 0$")
@@ -64,7 +64,7 @@ def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -
 
 
 def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
-    """Draw the squared cosine, and when it is a half and nearly one."""
+    """Draw the squared cosine, and mark the times at which it reaches 1/2 and 0.99."""
     points = _points(path)
     ax.set_title(r"squared cosine  $M = m^2/q$")
     ax.plot(points.tau, points.squared_cosine, color=style.GREEN)
@@ -87,7 +87,7 @@ def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) ->
 
 
 def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
-    """Draw the bias, alone and over the norm."""
+    """Draw the bias, and the bias in units of the norm."""
     points = _points(path)
     ax.set_title("bias")
     ax.axhline(0, color=style.GREY, linewidth=0.7)
@@ -163,12 +163,13 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
 def plot_annealing(
     paths: Mapping[str, ContinuumPath], doses: Array, excess: Mapping[str, Array]
 ) -> Figure:
-    r"""Draw norm and misalignment of annealed paths, and errors against the dose $a T^2$.
+    r"""Draw norm and misalignment of annealed paths, and errors against the dose $a T^2$ (annealing
+    times squared number of steps).
 
     Arguments:
-        paths: limits of continuous time, under the names of their curves.
+        paths: paths in continuous time, by the names of their curves.
         doses: values of $a T^2$.
-        excess: by name, errors at these doses minus the smallest possible one.
+        excess: errors at these doses minus the smallest possible error, by the names of the curves.
 
     >>> from selftrain import Problem, Recipe, continuum
     >>> problem = Problem(0.5, 2.0, 0.4, 0.6, steps=10)

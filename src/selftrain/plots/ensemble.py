@@ -31,7 +31,7 @@ TITLES = {
 }
 TWO_CLASSES = {name: name for name in ("error", "cosine", "q", "bias")}
 MORE_CLASSES = {"error": "error", "size": "q", "recall": "class_errors", "labels": "label_shares"}
-"""Quantities of the panels, by the names of the panels."""
+"""Panel names, and the quantity that each panel shows."""
 
 COLORS = (style.ORANGE, style.GREEN, style.PURPLE, style.BLUE, style.BLACK)
 MARKERS = "os^Dv"
@@ -51,7 +51,7 @@ def plot_ensemble(
     Arguments:
         ensembles: what `simulate` returned, for one N or for several.
         trajectory: the theory, drawn as lines.
-        panel: draw one quantity only: "error", "cosine", "q" or "bias"; of more than two classes
+        panel: draw one panel only: "error", "cosine", "q" or "bias"; for more than two classes
             "error", "size", "recall" or "labels".
         ax: axes for that panel (the error if `panel` is None); by default new ones.
         spread: error bars: standard deviation over seeds, or standard error of the mean.
@@ -63,7 +63,8 @@ def plot_ensemble(
     4
     """
     drawn = list(ensembles) if isinstance(ensembles, Sequence) else [ensembles]
-    several = drawn[0].classes > 2 or drawn[0].problem is None  # a protocol has classes only
+    # a run of a protocol has no problem, and its results are by class
+    several = drawn[0].classes > 2 or drawn[0].problem is None
     draws = {
         panel_name: partial(
             draw_quantity, ensembles=drawn, trajectory=trajectory, name=name, spread=spread,
@@ -84,8 +85,9 @@ def draw_quantity(
     spread: str = "std",
     limits: bool = True,
 ) -> None:
-    """Draw one quantity over the steps: the theory as lines, means over seeds with error bars.
-    Quantities of every class have the colours of the classes.
+    """Draw one quantity against t: the theory as lines, means over seeds with error bars.
+
+    A quantity with an entry per class is drawn in the colours of the classes.
     """
     ax.set_title(TITLES[name])
     by_class = name in ("class_errors", "label_shares")
@@ -106,9 +108,7 @@ def draw_quantity(
 
 
 def _columns(values: Array, name: str) -> Array:
-    """Return a quantity as rows over t, one for each class if it has classes; errors of classes as
-    recall.
-    """
+    """Return a quantity as rows over t: one row, or one per class; class errors become recall."""
     rows = np.asarray(values).reshape(len(values), -1).T
     return 1.0 - rows if name == "class_errors" else rows
 

@@ -1,4 +1,4 @@
-"""Results in a notebook: a title, the main numbers, a small picture."""
+"""HTML cards of results in a notebook: a title, the main numbers, a small figure."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ..tuning.optimum import Optimum
 
 SMALL = (3.0, 1.9)
-"""Inches of a small picture."""
+"""Width and height of the figure on a card, in inches."""
 
 
 def card(
     title: str, values: Mapping[str, object], draw: Callable[[Axes], None] | None = None
 ) -> str:
-    """Return a title, a table of values and a small picture as HTML.
+    """Return a title, a table of values and a small figure as HTML.
 
     >>> "<b>Title</b>" in card("Title", {"error": "0.1"})
     True
@@ -61,8 +61,8 @@ def _image(draw: Callable[[Axes], None], title: str) -> str:
 
 
 def problem_card(problem: Problem) -> str:
-    """Show a problem: its fields, and the two classes along the line between their centres (the
-    proportions of more).
+    """Show a problem: its fields, and the densities of two classes along the line between their
+    centres (for more classes, the class proportions).
     """
 
     def bars(ax: Axes) -> None:
@@ -87,7 +87,7 @@ def problem_card(problem: Problem) -> str:
 
 
 def recipe_card(recipe: Recipe) -> str:
-    """Show a recipe: its fields, and the pseudo-label by the logit."""
+    """Show a recipe: its fields, and the pseudo-label as a function of the logit."""
 
     def draw(ax: Axes) -> None:
         h = np.linspace(-4, 4, 401)
@@ -107,7 +107,7 @@ def trajectory_card(run: Any) -> str:
     from ..theory.trajectory import Trajectory
     from .trajectory import draw_error
 
-    two = isinstance(run, Trajectory)  # two classes of a protocol have the results of K classes
+    two = isinstance(run, Trajectory)  # a protocol of two classes gives a run of K classes
     error = run.error[np.isfinite(run.error)]
     best = int(np.nanargmin(run.error))
     values: dict[str, object] = {
@@ -191,7 +191,7 @@ def limits_card(limits: BayesLimits) -> str:
 
 
 def path_card(path: ContinuumPath) -> str:
-    """Show a path in continuous time: its ends, and the error along it."""
+    """Show a path in continuous time: first and last values, and the error along it."""
     points = path(np.linspace(0.0, path.until, 101))
     values = {
         "time": f"0 → {path.until:.4g}",
@@ -208,7 +208,7 @@ def path_card(path: ContinuumPath) -> str:
 
 
 def sweep_card(data: xr.Dataset) -> str:
-    """Show a sweep: how many points are done, and its diagram if it has one or two axes."""
+    """Show a sweep: the number of finished points, and its plot if it has one or two axes."""
     status = data["status"].values
     values = {"points": status.size, "done": int((status == 0).sum())}
     if (status != 0).any():

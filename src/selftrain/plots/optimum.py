@@ -21,7 +21,7 @@ COLORS = {"lambda_u": style.YELLOW, "threshold": style.GREEN, "sharpness": style
 
 
 def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
-    """Draw the best run, its hyperparameters at every step, and the errors the search went through.
+    """Draw the best run, its hyperparameters at every step, and the progress of the search.
 
     Arguments:
         optimum: what `optimize` returned.
@@ -38,7 +38,7 @@ def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None 
 
 
 def draw_error(ax: Axes, optimum: Optimum) -> None:
-    """Draw the run with the best recipe, and what to compare it with."""
+    """Draw the error of the run with the best recipe, with baselines and Bayes errors."""
     ax.set_title(r"generalisation error  $\epsilon_g$")
     ax.plot(optimum.trajectory.t, optimum.trajectory.error, color=style.BLUE, label="best recipe")
     for label, fit, color in (
@@ -72,7 +72,7 @@ def draw_recipe(ax: Axes, optimum: Optimum) -> None:
 
 
 def draw_search(ax: Axes, optimum: Optimum) -> None:
-    """Draw the distance of the best error so far from the final one."""
+    """Draw the best error so far minus the final one, against the number of solver runs."""
     ax.set_title("search: excess over the best")
     solves = [point.solves for point in optimum.path]
     excess = np.array([point.error for point in optimum.path]) - optimum.error

@@ -1,5 +1,5 @@
-r"""Elements that the figures of papers share: one colour for one $\rho$, markers and dashes as in
-the captions.
+r"""Elements shared by the figures of the papers: one colour for each $\rho$, markers and dashes as
+in the captions.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def bound(ax: Axes, value: float, color: str = GREY) -> None:
 def lengths_axis(
     axes: Iterable[Axes], lengths: Sequence[int], label: str = "total number of steps $T$"
 ) -> None:
-    """Label T over powers of two; every second number if there are many."""
+    """Set a logarithmic axis of T (powers of two); of many ticks every second one has a label."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     for ax in axes:
@@ -166,7 +166,7 @@ def lengths_axis(
 
 
 def few_ticks(ax: Axes) -> None:
-    """Set few numbers along x, as powers of ten if they are small: the digits of 1e-10 overlap."""
+    """Put few ticks on the x-axis, small numbers as powers of ten: longer labels would overlap."""
 
     def short(value: float, _: Any) -> str:
         digits, _, power = f"{value:.3g}".partition("e")
@@ -177,7 +177,7 @@ def few_ticks(ax: Axes) -> None:
 
 
 def ratio_ticks(axes: Iterable[Axes]) -> None:
-    """Set a logarithmic axis of ratios near one, with plain numbers over its whole range."""
+    """Make the y-axis of ratios near one logarithmic, with plain numbers as tick labels."""
     steps = (0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20)
     for ax in axes:
         ax.set_yscale("log")
@@ -203,17 +203,19 @@ def handle(
 
 
 def switch_legend(on: str, off: str) -> list[Line2D]:
-    """Return the entries of filled markers on solid lines and of white ones on dashed lines."""
+    """Return two legend entries: filled markers on a solid line (`on`), white ones on a dashed line
+    (`off`).
+    """
     return [handle(on, GREY, "o"), handle(off, GREY, "o", DASHED, filled=False)]
 
 
 def value_legend(symbol: str, colors: Mapping[float, str], note: str = "") -> list[Line2D]:
-    """Return an entry for each value of a parameter."""
+    """Return a legend entry for each value of a parameter."""
     return [handle(f"${symbol}={value:g}${note}", color, "o") for value, color in colors.items()]
 
 
 def rho_colors(rhos: Iterable[float]) -> dict[float, str]:
-    r"""Return a colour for each $\rho$: those of the paper always have the same.
+    r"""Return a colour for each $\rho$; the values of the paper have fixed colours.
 
     >>> rho_colors([0.5, 0.3])[0.5] == rho_colors([0.5, 0.4])[0.5]
     True
@@ -235,7 +237,7 @@ def legend_right(figure: Figure, handles: Sequence[Line2D]) -> None:
 
 
 def positive(values: Any) -> Any:
-    """Replace what is not positive by NaN, for a logarithmic axis."""
+    """Replace values <= 0 by NaN, for a logarithmic axis."""
     values = np.asarray(values, dtype=float)
     return np.where(values > 0, values, np.nan)
 
@@ -243,7 +245,14 @@ def positive(values: Any) -> Any:
 def delta_columns(
     chains: xr.Dataset, rows: int, width: float, margin: float, height: float
 ) -> tuple[Figure, NDArray[Any], list[xr.Dataset]]:
-    r"""Return a figure with a column of panels over T for each $\Delta$, and the data of each."""
+    r"""Return a figure with a column of panels against T for each $\Delta$, its axes, and the data
+    at each $\Delta$.
+
+    Arguments:
+        width: of a column, in inches.
+        margin: additional width for the legend.
+        height: of the figure, in inches.
+    """
     deltas, lengths = chains.delta.values.tolist(), chains.T.values.tolist()
     size = (width * len(deltas) + margin, height)
     figure, axes = canvas(rows, len(deltas), *size, sharex=True, sharey="row")
@@ -264,11 +273,12 @@ def label_rows(axes: NDArray[Any], *labels: str) -> None:
 def draw_ratio(
     chains: xr.Dataset, switch: str, on: str, off: str
 ) -> tuple[Figure, Sequence[Line2D]]:
-    r"""Draw the error over that of supervised learning against T: raw, deviation from one, and
-    reference lines.
+    r"""Draw the ratio of the error to that of supervised learning against T, in three rows: the
+    ratio, its deviation from one, and reference lines.
 
-    Columns are of $\Delta$, colours of $\rho$; `switch` names the axis that is filled (`on`) or
-    white (`off`).
+    There is a column for each $\Delta$ and a colour for each $\rho$. `switch` is the name of a
+    boolean axis: filled markers where it is true (`on` in the legend), white ones where it is false
+    (`off`).
     """
     colors = rho_colors(chains.rho.values)
     figure, axes, cases = delta_columns(chains, 3, 3.4, 2.2, 7.6)

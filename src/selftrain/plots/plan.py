@@ -1,4 +1,4 @@
-"""A plan: errors with their intervals, source by source, and the law of the gain."""
+"""A plan: errors with their intervals from each source, and the distribution of the gain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCES = (("plan", BLACK, "o"), ("cells", SKY, "s"), ("cross-validation", ORANG
 
 
 def plot_plan(plan: Plan, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
-    """Draw balanced errors with 90 % intervals, and the law of the gain.
+    """Draw balanced errors with 90 % intervals, and the distribution of the gain.
 
     Arguments:
         panel: draw one panel only: "errors" or "gain".
@@ -33,7 +33,7 @@ def plot_plan(plan: Plan, *, panel: str | None = None, ax: Axes | None = None) -
 
 
 def plan_card(plan: Plan) -> str:
-    """Return what a plan prints, with a small picture, as HTML."""
+    """Return the text of a plan with a small figure, as HTML."""
     from ..estimator.planning.text import cautions
 
     values: dict[str, object] = {}
@@ -47,7 +47,7 @@ def plan_card(plan: Plan) -> str:
 
 
 def _stated(ax: Axes, plan: Plan) -> None:
-    """Draw the errors that a plan states, small."""
+    """Draw the two errors of a plan with their intervals, for a small figure."""
     for place, one in enumerate(plan.error):
         ax.plot([100 * one.low, 100 * one.high], [place, place], color=BLACK, lw=1.8)
         ax.plot(100 * one.estimate, place, "o", color=BLACK, ms=5)
@@ -75,7 +75,7 @@ def draw_errors(ax: Axes, plan: Plan) -> None:
 
 
 def draw_gain(ax: Axes, plan: Plan) -> None:
-    """Draw the law of the gain, a loss of more than two points and a worthwhile gain in colour."""
+    """Draw the distribution of the gain; a clear loss and a worthwhile gain are coloured."""
     from ..estimator.planning.advice import DEGRADED, WORTH
 
     gain = plan.draws.gain

@@ -1,9 +1,13 @@
-"""The two clusters in the plane of cluster direction and weights, with the separating line of a
-step; a film of it over the steps.
+r"""The two clusters in the plane spanned by cluster direction and weights, with the separating line
+of a step; an animation over the steps.
 
-A new sample x has the coordinates X along the cluster direction and Y towards the rest of the
-weights, in which its logit over the norm of the weights is cos X + sin Y + B/norm. General
-covariances are drawn in the units of their noise, in which they are spheres.
+The coordinates of a new sample are X along the cluster direction and Y along the component of the
+weights orthogonal to it. With the angle $\theta$ between weights and cluster direction, the logit
+divided by the norm of the weights is
+
+    $X \cos\theta + Y \sin\theta + B/\text{norm}$.
+
+Clusters of general covariance are drawn in whitened coordinates, in which they are spheres.
 """
 
 from __future__ import annotations
@@ -26,25 +30,26 @@ if TYPE_CHECKING:
     from ..theory.trajectory import Trajectory
 
 SAMPLES = 400
-"""Samples drawn from both clusters together."""
+"""Number of samples drawn from both clusters together."""
 
 SEED = 2
-"""Of samples that all lie within 3.1 standard deviations of their centre, inside the picture."""
+"""Seed of the samples, chosen so that all lie within 3.1 standard deviations of their centre,
+inside the figure."""
 
 CLASSES = (("negative", "#6F6F6F"), ("positive", GREEN))
 SIDES = ("#F1F1F1", "#E1F3EC")
-"""Tints of the two sides of a separating line."""
+"""Background colours of the two sides of a separating line."""
 
 
 class Plane(NamedTuple):
-    """The clusters in the plane: centres at -centre and centre, a standard deviation."""
+    """The clusters in the plane: centres at X = -centre and X = centre, standard deviation."""
 
     centre: float
     deviation: float
 
     @property
     def reach(self) -> float:
-        """Where a picture ends."""
+        """Largest coordinate in the figure."""
         return self.centre + 3.2 * self.deviation
 
     def clouds(self, rho: float) -> tuple[Array, Array]:
@@ -56,14 +61,16 @@ class Plane(NamedTuple):
 
 
 def plane_of(run: Trajectory) -> Plane:
-    """Return the clusters on which the error of a run is measured."""
+    """Return the test clusters of a run, on which its error is measured."""
     if run.problem.shaped:
         return Plane(run.problem.test_clusters.separation, 1.0)
     return Plane(1.0, math.sqrt(run.problem.test_mixture.delta))
 
 
 def separating_line(run: Trajectory, t: int) -> tuple[tuple[float, float], float]:
-    """Return cosine and sine of the weights' angle, and the bias over their norm, at a step."""
+    """Return cosine and sine of the angle between weights and cluster direction at step t, and the
+    bias over the norm of the weights.
+    """
     cosine = float(run.cosine[t])
     if run.problem.shaped:
         place = float(run.bias[t]) / math.sqrt(float(run.logit_variances[t].mean()))
@@ -73,7 +80,9 @@ def separating_line(run: Trajectory, t: int) -> tuple[tuple[float, float], float
 
 
 def line_ends(run: Trajectory, t: int) -> tuple[list[float], list[float]] | None:
-    """Return two ends of the separating line, X then Y; None if it is outside of the picture."""
+    """Return the X and the Y coordinates of the two ends of the separating line; None if it is
+    outside of the figure.
+    """
     (cosine, sine), place = separating_line(run, t)
     reach = plane_of(run).reach
     if not math.isfinite(place) or abs(place) > 2 * reach:
@@ -144,8 +153,8 @@ def film(runs: Mapping[str, Trajectory], milliseconds: int = 350, last: int = 25
     """Return `plot_plane` over all steps as an animated GIF that repeats.
 
     Arguments:
-        milliseconds: a step is shown.
-        last: milliseconds for the last step.
+        milliseconds: time for which each step is shown.
+        last: the same for the last step.
     """
     steps = min(run.problem.steps for run in runs.values())
     frames = _reduced([_image(plot_plane(runs, t)) for t in range(steps + 1)])
@@ -164,7 +173,7 @@ def _image(figure: Figure) -> Image:
 
 
 def _reduced(frames: Sequence[Image]) -> list[Image]:
-    """Give all frames the colours of the last, so that only what moves is stored."""
+    """Reduce all frames to the palette of the last one: the GIF then stores only what changes."""
     from PIL.Image import Dither
 
     palette = frames[-1].quantize(64)

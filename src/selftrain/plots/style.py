@@ -59,14 +59,14 @@ _SETTINGS: dict[Any, Any] = {
 
 
 def styled() -> AbstractContextManager[None]:
-    """Return the context in which a figure is drawn."""
+    """Return a context with the settings of matplotlib for all figures."""
     import matplotlib as mpl
 
     return mpl.rc_context(_SETTINGS)
 
 
 def steps_axis(axes: Iterable[Axes], steps: int) -> None:
-    """Label the axis of t: whole numbers, logarithmic if there are many, with t = 0 on it."""
+    """Set the axis of t: whole numbers; for many steps a logarithmic scale that includes t = 0."""
     from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
     for ax in axes:
@@ -104,9 +104,9 @@ def logarithmic(ax: Axes, which: str = "y") -> None:
 
 
 def legend_under(canvas: Figure | SubFigure, handles: Iterable[Any], columns: int = 3) -> None:
-    """Put one legend for all panels under them, where it covers no curve."""
+    """Put one legend for all panels under them."""
     whole = canvas.figure
-    if whole.get_layout_engine() is None:  # a figure of the caller's without one
+    if whole.get_layout_engine() is None:  # a figure that the caller made
         whole.set_layout_engine("constrained")
     canvas.legend(
         handles=list(handles),
@@ -137,7 +137,7 @@ def draw_limits(ax: Axes, limits: BayesLimits) -> None:
 
 def draw_lowest(ax: Axes, problem: Problem) -> None:
     """Draw the Bayes errors of a problem; for general covariances, the error of the best linear
-    rule.
+    classifier.
     """
     from ..theory.bayes import bayes_error, best_linear_error
 

@@ -1,7 +1,7 @@
-"""A sweep as a picture: lines over one axis, a map with contours over two.
+"""Plots of a sweep: lines over one axis, a map with contours over two.
 
-A map has two lines: where runs collapse into one class, and where self-training gains nothing over
-the supervised baseline.
+A map also shows two boundaries: where runs collapse into one class, and where self-training gains
+nothing over the supervised baseline.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ LOGARITHMIC = 1.5
 """An axis of equal ratios whose ends differ by more than this factor has a log scale."""
 
 SMOOTHED = 1.5
-"""Grid cells over which the border of collapse is smoothed: it would follow the edges of cells."""
+"""Width, in grid cells, over which the boundary of collapse is smoothed, because it would otherwise
+follow the edges of the cells."""
 
 
 def plot_sweep(
@@ -42,7 +43,7 @@ def plot_sweep(
     Arguments:
         data: what `sweep` returned, or a part of it; axes of one value are left out.
         name: the quantity; default: over one axis all of them, over two the first.
-        title: above the picture; default: the quantity, and what all points share.
+        title: above the figure; default: the quantity, and the parameters that do not vary.
         ax: axes to draw on; by default new ones.
 
     >>> from selftrain import Problem, sweep
@@ -103,7 +104,8 @@ def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
     shading: Literal["gouraud", "nearest"] = "gouraud" if finite and min(z.shape) > 1 else "nearest"
     mesh = ax.pcolormesh(x, y, z, shading=shading, cmap="viridis", rasterized=True)
     ax.figure.colorbar(mesh, ax=ax, label=words(name))
-    counted = np.array_equal(np.rint(z), z, equal_nan=True)  # its colours are its contours
+    # whole numbers need no contours: their colours show them
+    counted = np.array_equal(np.rint(z), z, equal_nan=True)
     varied = np.isfinite(z).sum() > 3 and np.nanmin(z) < np.nanmax(z)
     if varied and not counted and min(z.shape) > 2:
         contours = ax.contour(x, y, z, levels=6, colors="white", linewidths=0.6)
@@ -131,7 +133,7 @@ def _collapse(at: Array) -> Array:
 
 
 def _finite_systems(ax: Axes, data: xr.Dataset, across: str, down: str) -> list[Any]:
-    """Draw circles where the fraction of collapsed finite systems is known at some points only."""
+    """Draw the fraction of collapsed finite systems as circles, if only some points have it."""
     if "collapsed" not in data or bool(np.isfinite(data["collapsed"]).all()):
         return []
     share = data["collapsed"].transpose(down, across).values
@@ -148,7 +150,7 @@ def _finite_systems(ax: Axes, data: xr.Dataset, across: str, down: str) -> list[
 
 
 def _boundaries(data: xr.Dataset) -> list[tuple[str, Array, str]]:
-    """Return the lines of a map: their name, a field that vanishes on them, their colour."""
+    """Return the boundaries on a map: name, a field whose zero line it is, and colour."""
     found: list[tuple[str, Array, str]] = []
     if "collapsed_at" in data:
         found.append(("collapse", _collapse(data["collapsed_at"].values), ORANGE))

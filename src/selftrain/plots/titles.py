@@ -1,4 +1,4 @@
-"""Words for pictures: quantities, and the settings of a problem and a recipe in symbols."""
+"""Texts on figures: names of quantities, and the settings of a problem and a recipe in symbols."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ WORDS = {
     "pseudo_label_accuracy": "accuracy of the pseudo-labels",
 }
 LONGEST = 78
-"""Characters of a line."""
+"""Largest number of characters of a line."""
 
 RIDGES = ("lambda_l", "lambda_u")
-"""Shown even if they have their default: no run is understood without them."""
+"""Shown even if they have their defaults, because they matter in every run."""
 
 
 def words(name: str) -> str:
-    """Return what a quantity is called.
+    """Return the name of a quantity or a parameter in words.
 
     >>> words("collapsed_at"), words("lambda_u"), words("my_own")
     ('step of collapse', 'ridge of the later steps', 'my own')
@@ -67,7 +67,7 @@ def settings(values: Mapping[str, Any]) -> str:
 
 
 def shared(data: xr.Dataset, shown: Sequence[str]) -> str:
-    """Return the title of a sweep: the quantity, and below it what all points share."""
+    """Return the title of a sweep: the quantities, and below them the fixed parameters."""
     values: dict[str, Any] = {
         **json.loads(data.attrs.get("problem", "{}")),
         **json.loads(data.attrs.get("recipe", "{}")),
@@ -84,7 +84,7 @@ def shared(data: xr.Dataset, shown: Sequence[str]) -> str:
 
 
 def _piece(name: str, value: Any) -> str:
-    """Return a parameter and its value, in words or with its symbol."""
+    """Return a parameter with its value as text, in words or with its symbol."""
     if name == "sharpness" and value in ("inf", float("inf")):
         return "hard labels"
     if name == "fix_bias":

@@ -120,7 +120,7 @@ def _mark_end(ax: Axes, run: Trajectory) -> None:
 
 
 def _title(run: Trajectory) -> str:
-    """Return problem and recipe in symbols, and in words how the run ended early."""
+    """Return problem and recipe in symbols, and why the run ended early, if it did."""
     problem = run.problem
     values = problem.to_dict() | run.recipe.to_dict()
     lines = [settings({n: value for n, value in values.items() if n not in ("steps", "test")})]

@@ -1,9 +1,9 @@
 """A child process that answers requests one after the other and can be killed at any time.
 
 It is a plain subprocess, not one of `multiprocessing`: it does not run the user's script again, any
-process may start it (also the daemonic workers of Dask), and its death affects only the thread that
-waits for it. Messages are pickles through its standard input and output; anything the work prints
-goes to standard error. A child dies with its parent.
+process may start it (even the daemonic workers of Dask), and its death affects only the thread that
+waits for it. Messages are pickles through its standard input and output; anything that is printed
+in the child goes to standard error. A child dies with its parent.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ IDLE_SECONDS = 20.0
 """Time without requests after which a child exits."""
 
 FLUSH_SECONDS = 0.05
-"""Time for which answers are buffered, unless each is sent at once: waking up the parent for every
-cheap answer would take longer than computing it.
+"""Time for which answers are buffered, unless `at_once` is set: waking up the parent for every
+cheap answer would take longer than computing the answer.
 """
 
 Serve = Callable[[Any], Iterator[Any]]
-"""The work of a child: loads what a request needs, then returns an iterator of answers."""
+"""The function that a child runs: loads what a request needs, then returns the answers."""
 
 BEGUN, FINISHED = "begun", "finished"
 """Messages before and after the answers to a request."""
@@ -45,7 +45,7 @@ class ChildProcess:
         serve: the function that answers; it must be importable.
 
     Attributes:
-        owner: process that started the child.
+        owner: id of the process that started the child.
         has_begun: whether the child has loaded what the present request needs.
     """
 
@@ -69,7 +69,7 @@ class ChildProcess:
 
         Arguments:
             at_once: send each answer without buffering.
-            seconds: time limit for each answer; loading does not count.
+            seconds: time limit for each answer, without the time for loading.
 
         Raises:
             TimeoutError: an answer took longer, and the process was killed.
@@ -124,7 +124,7 @@ class ChildProcess:
 
 
 def run(serve: Serve) -> None:
-    """Answer requests until none comes for a while: the main function of a child."""
+    """Answer requests until none has come for `IDLE_SECONDS`: the main function of a child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":  # also ends a compiled call that never returns to Python
         die_with_parent = 1

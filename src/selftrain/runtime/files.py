@@ -25,8 +25,8 @@ NAME, BLANK = b"checksum", b"0" * 64
 def replacing(target: Path) -> Iterator[Path]:
     """Yield a temporary path that replaces `target` at the end of the block.
 
-    A kill or a full disk leaves the old file intact. Links and file modes are preserved; a device
-    is written to directly. An `OSError` names the target.
+    If the process is killed or the disk is full, the old file stays intact. Links and file modes
+    are preserved; a device is written to directly. An `OSError` names the target.
     """
     if target.exists() and not target.is_file():
         yield target
@@ -106,9 +106,9 @@ def _checked(path: str | Path) -> bytes:
 
 @contextmanager
 def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
-    """Yield the dataset of a file that holds an object of this kind.
+    """Yield the dataset of a netCDF file in which an object of this class (`kind`) is stored.
 
-    Errors in reading it, also inside the block, become an `InvalidInput` that names the path.
+    Errors in reading it, also those inside the block, become an `InvalidInput` that names the path.
     """
     import xarray as xr
 

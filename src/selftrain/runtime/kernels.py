@@ -1,10 +1,10 @@
 """Kernels compiled by numba, and a cache of their machine code that is never out of date.
 
-Numba's own cache recompiles a function when its file changes, but not when a file that it calls
-into does. `kernel` therefore caches the code of a file in a folder named by a digest of that file
-and of all that it imports. The folder is in NUMBA_CACHE_DIR if that is set, else in the
-`__pycache__` of the package, else in the user's cache; if none of these is writable, kernels are
-compiled in every process.
+Numba's own cache recompiles a function when its file changes, but not when a function from another
+file that it calls changes. `kernel` therefore caches the code of a file in a folder named by a
+digest of that file and of all that it imports. The folder is in NUMBA_CACHE_DIR if that is set,
+else in the `__pycache__` of the package, else in the user's cache; if none of these is writable,
+kernels are compiled in every process.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def _user_cache() -> Path:
 
 @cache
 def _code_cache() -> Any:
-    """Return a class in place of numba's cache, with a file for each function and signature.
+    """Return a class that replaces numba's cache and has a file for each function and signature.
 
-    Numba's own has an index for all signatures of a function, which processes that compile at the
-    same time would overwrite, and it runs damaged files as code.
+    Numba's own has one index file for all signatures of a function, which processes that compile at
+    the same time would overwrite, and it executes damaged files.
     """
     from numba.core import caching, compiler, serialize
 
@@ -189,9 +189,9 @@ def _code_cache() -> Any:
 
 
 def _check_records(file: Path, arguments: Iterable[Any]) -> None:
-    """Raise if a kernel takes a NamedTuple from a file that it does not import.
+    """Raise if a kernel in `file` takes a NamedTuple from a file that it does not import.
 
-    A change of that NamedTuple would not change the digest of the kernel.
+    Otherwise a change of that NamedTuple would not change the digest, and old code would be run.
     """
     known = {path.resolve() for path in sources(file)}
     for record in _records(arguments):

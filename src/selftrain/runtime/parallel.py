@@ -42,8 +42,8 @@ def cores(workers: int) -> int:
 def one_thread() -> Iterator[None]:
     """Limit linear algebra to one thread in this context.
 
-    For matrices of a few hundred rows, synchronising several threads takes longer than computing,
-    and many times longer if the cores are busy.
+    For matrices of a few hundred rows, synchronising several threads takes longer than the
+    computation, and many times longer if the cores are busy.
     """
     with threadpool_limits(1, "blas"):
         yield
@@ -86,7 +86,7 @@ def local_processes(workers: int) -> Executor:
 def stop_now(executor: Executor) -> None:
     """Kill the processes of a pool without waiting for their work.
 
-    The pool's own thread may then fail on work that is gone; its traceback is suppressed.
+    The pool's own thread may then fail on lost work; its traceback is suppressed.
     """
     hook, threading.excepthook = threading.excepthook, lambda _: None
     try:

@@ -1,12 +1,12 @@
-"""Progress reports of long work. The argument `progress=` means the same everywhere:
+"""Progress reports of long computations. The argument `progress=` means the same everywhere:
 
 - None: show progress after a second, if stderr is a terminal or in a notebook;
-- True: show it at once; plain lines if it is neither, so that a log stays readable;
+- True: show it at once; as plain lines if stderr is neither, so that a log stays readable;
 - False: show nothing;
-- a function: call it with a `ProgressReport` after every item; an exception of it ends the work.
+- a function: call it with a `ProgressReport` after every item; an exception in it ends the work.
 
-Nested work (a run inside a search, a search inside a sweep) leaves reporting to the outermost. If
-items have expected durations, the bar and the remaining time follow these instead of the count.
+In nested work (a run inside a search, a search inside a sweep) only the outermost reports. If items
+have expected durations, the bar and the remaining time follow these instead of the count.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SHOW_AFTER = 1.0
 """Seconds after which progress is shown by default."""
 
 RELIABLE_SHARE = 0.01
-"""Share of the work from which the remaining time is predicted after the first item alone. A
-smaller item may have taken most of its time to start processes.
+"""Smallest share of the work in the first item for which the remaining time is predicted from that
+item alone. A smaller item may have spent most of its time on starting processes.
 """
 
 _reporting: ContextVar[bool] = ContextVar("reporting", default=False)
-"""Whether enclosing work reports progress, or was asked not to."""
+"""Whether enclosing work already decides about progress: nested work then shows none."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Show no progress inside this block unless asked explicitly; for workers and servers."""
+    """Show no progress inside this block unless `progress` is given; for workers and servers."""
     token = _reporting.set(True)
     try:
         yield
@@ -124,7 +124,7 @@ class Progress:
         show: the argument `progress=` of the caller.
         expected: expected duration of all items together, in any unit; by default all items take
             the same time.
-        often: whether items are so short that the display can wait for the first to finish.
+        often: whether items are so short that the display may start with the first finished one.
     """
 
     def __init__(

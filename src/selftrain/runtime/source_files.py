@@ -1,9 +1,9 @@
 """The source files that a module depends on: its own, and all that it imports from its package.
 
-A cached result (a compiled kernel, a point of a sweep) must be discarded when any code behind it
-changes. Imports are found in the text, at the top and inside functions, but not those for type
-checkers, nor what a package imports when a name is first used (`__getattr__`). One file too many
-costs a computation; one too few could give a wrong number.
+A cached result (a compiled kernel, a point of a sweep) must be discarded when any code that it
+depends on changes. Imports are found in the text, at the top and inside functions, but not those
+for type checkers, nor what a package imports when a name is first used (`__getattr__`). If in
+doubt, a file is included: one too many costs a computation, one too few could give a wrong number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def sources(file: Path, without: Collection[str] = ()) -> tuple[Path, ...]:
     """Return a file and every file of its package that it imports, directly or not, sorted.
 
     Arguments:
-        without: subpackages and modules at the top of the package that do not count.
+        without: subpackages and modules at the top of the package to leave out.
 
     >>> [path.name for path in sources(Path(__file__))]
     ['errors.py', '__init__.py', 'source_files.py']
@@ -58,7 +58,7 @@ def sources(file: Path, without: Collection[str] = ()) -> tuple[Path, ...]:
 
 
 def check_imports(file: Path, without: Collection[str] = ()) -> None:
-    """Raise if a file, or one that it imports, computes the name of a module to import."""
+    """Raise if a file, or one that it imports, imports a module by a computed name."""
     for source in sources(file, without):
         text = _NOT_LOADED.sub("", source.read_text(encoding="utf-8"))
         computed = _COMPUTED.search(text)
@@ -80,7 +80,7 @@ def sources_digest(files: Iterable[Path], root: Path) -> str:
 
 @cache
 def _imported(file: Path, root: Path) -> tuple[Path, ...]:
-    """Return the files that one file imports from its package, with the packages it is in."""
+    """Return the files that a file imports from its package, and the `__init__.py` above it."""
     text = _NOT_LOADED.sub("", file.read_text(encoding="utf-8"))
     below = root in file.parents
     found = [one / "__init__.py" for one in file.parents if below and root in one.parents]

@@ -44,9 +44,10 @@ def sweep(
     r"""Compute a task at every point of a grid.
 
     Arguments:
-        problem, recipe: what all points share (`recipe`: default `Recipe()`).
-        over: the axes, as fields of the problem or the recipe with their values. Fields that vary
-            together form one axis: `{"case": {"rho": [...], "alpha_u": [...]}}`.
+        problem, recipe: the problem and the recipe (default: `Recipe()`) whose fields the axes
+            vary.
+        over: the axes: names of fields of the problem or the recipe, and their values. Fields that
+            vary together form one axis: `{"case": {"rho": [...], "alpha_u": [...]}}`.
         task: "solve", "optimize", "simulate", "continuum", or a function. A function is called with
             the problem and the recipe of a point, and with all other axes by name; it returns a
             number, or a dictionary of numbers and arrays.
@@ -59,9 +60,9 @@ def sweep(
         scheduler: the address of a Dask scheduler, or a `distributed.Client`.
         options: further arguments of the task: `{"over": ("lambda_l", "lambda_u")}` for "optimize",
             `{"features": 4096, "seeds": 8}` for "simulate".
-        retry: compute points of the store again that failed before.
+        retry: compute again the points of the store that failed before.
         time_limit, memory_limit: seconds and bytes that a point may take; a point that takes more
-            has failed.
+            fails. Memory is limited on Linux only.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         notice: called with a sentence about each damage of the store; default: `print`.
 
@@ -91,9 +92,9 @@ def sweep(
 
 
 def load(store: str | Path) -> Sweep:
-    """Return the points in a store, of the grid that was last computed into it.
+    """Return the last sweep that was computed into a store.
 
-    It may be called while a sweep is running: points that are not yet stored are NaN.
+    It may be called while the sweep is running: points that are not yet stored are NaN.
     """
     from .dataset import as_dataset
 

@@ -19,8 +19,9 @@ class Output:
     """A quantity that every point returns.
 
     Attributes:
-        symbol: as the paper writes it, in LaTeX.
-        dims: names of its own dimensions; an output named like one is its coordinate.
+        symbol: the paper's symbol, in LaTeX.
+        dims: names of its own dimensions. An output with the name of a dimension (such as "t")
+            gives the coordinates along it.
     """
 
     symbol: str
@@ -38,12 +39,13 @@ class Computation:
 
     Arguments:
         function: called with the parameters of a point as keywords; the same parameters must give
-            the same values, in any process. A callable object may have attributes that say more:
-            `source`, the function that does its work; `reached`, what else it uses at every point;
-            `parameters`, a method that returns all that the values of a point depend on.
+            the same values, in any process. A callable object may have three attributes that
+            determine its keys: `source`, the function that does its work; `reached`, other objects
+            that it uses at every point; `parameters`, a method that returns everything else that
+            the values of a point depend on.
         outputs: the quantities that it returns; None accepts any.
-        seconds: estimates the time of a point from its parameters, to order the work, to put cheap
-            points together, and to predict the remaining time.
+        seconds: function that estimates the time of a point from its parameters, to order points,
+            to collect cheap ones in batches, and to predict the remaining time.
     """
 
     function: Callable[..., Mapping[str, Any]]
@@ -57,13 +59,13 @@ class Computation:
 
     @cached_property
     def identity(self) -> Identity:
-        """The identity of the function, determined once: computing may change its state."""
+        """The identity of the function, determined only once: calls may change its state."""
         source = getattr(self.function, "source", self.function)
         return identify(source, getattr(self.function, "reached", ()))
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the function with all it uses, and of this package's code behind it."""
+        """The digest of the function, of all that it uses, and of this package's code in it."""
         whole = f"{self.identity.digest} {code_digest(self.identity.package_modules)}"
         return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -75,8 +77,8 @@ class Computation:
 
 
 def name_of(function: Any, separator: str = ":") -> str:
-    """Return the module and name of a function; for a callable object, of the function it calls or
-    of its class.
+    """Return the module and name of a function; for a `partial`, of its function; for any other
+    callable object, of its class.
 
     >>> from functools import partial
     >>> name_of(json.dumps), name_of(partial(json.dumps, indent=1))

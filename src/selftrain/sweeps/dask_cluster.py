@@ -1,9 +1,9 @@
 """An executor of batches on an existing Dask cluster.
 
 Workers compute points in child processes (`worker`), so that a point that kills its process does
-not take the worker with it. Workers with another version of selftrain are rejected, since their
-values would be stored under the wrong key; other versions of libraries give a warning, since the
-last digits may differ.
+not kill the worker. Workers with another version of selftrain are rejected, because their values
+would be stored under the wrong key; other versions of libraries cause a warning, because the last
+digits may differ.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DaskExecutor(SequentialExecutor):
                 except TimeoutError:
                     raise Unreachable(f"{self._name}: it has no workers") from None
                 self.slots = sum(self._client.nthreads().values())
-                # a worker that is lost meanwhile does not answer; the others do the work
+                # a worker that is lost meanwhile does not answer: compare those that do
                 check_versions(versions(), self._client.run(versions, on_error="ignore"))
                 self._executor = self._client.get_executor(pure=False)
         except BaseException:
@@ -115,7 +115,9 @@ def versions() -> dict[str, str]:
 
 
 def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str]]) -> None:
-    """Compare the versions of this process with those of the workers, by address.
+    """Compare the versions of this process (`here`) with those of the workers, by address.
+
+    Another version of selftrain raises, one of another library warns.
 
     >>> check_versions({"selftrain": "1", "numpy": "2"}, {"a": {"selftrain": "1", "numpy": "2"}})
     """
@@ -133,8 +135,8 @@ def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str
 def _connected(address: str) -> Any:
     """Return a client of the scheduler at an address.
 
-    The server is asked who it is first: a client of an address without a scheduler would retry in
-    the background for ever.
+    First ask the server what it is: a client would retry an address without a scheduler for ever,
+    in the background.
     """
     try:
         from distributed import Client

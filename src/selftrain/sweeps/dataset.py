@@ -77,7 +77,7 @@ def as_dataset(
 
     Arguments:
         outputs: the quantities that points return; None for a user's function.
-        keep: of a user's function, the quantities to include; empty for all.
+        keep: the quantities of a user's function to include; empty for all.
         found: the points in grid order, None where missing.
         about: attributes of the dataset.
     """
@@ -109,7 +109,7 @@ def gather(
 
     Arguments:
         outputs: the quantities that points return; None: those that the first point returned.
-        values: of each point, in the order of `grid.points`; None for NaN.
+        values: those of each point, in the order of `grid.points`; None becomes NaN.
         names: the outputs to include; all by default.
 
     >>> grid = Grid({"x": (1.0, 2.0)}, fixed={"y": 3.0})
@@ -171,8 +171,10 @@ def _stacked(name: str, entries: Sequence[Any], grid: Grid) -> Any:
 
 
 def _coordinates(grid: Grid) -> dict[str, Any]:
-    """Return the coordinates of the axes. An axis of several parameters has their values as further
-    coordinates and counts its points; values that are not numbers become text.
+    """Return the coordinates of the axes; values that are not numbers become text.
+
+    The coordinate of an axis of several parameters is an index; their values are further
+    coordinates along it.
     """
     coordinates: dict[str, Any] = {}
     for axis, size in zip(grid.axes, grid.shape, strict=True):

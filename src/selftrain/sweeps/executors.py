@@ -14,14 +14,14 @@ class SequentialExecutor:
 
     Attributes:
         slots: number of batches that are computed at once.
-        lost: exceptions that mean a batch was lost through no fault of its own: it is sent again.
+        lost: exceptions that mean that a batch was lost together with its worker; it is sent again.
     """
 
     slots = 1
     lost: tuple[type[BaseException], ...] = ()
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Start a batch; here, return it finished."""
+        """Start a batch; in this class, compute it before returning."""
         future: Future[list[Result]] = Future()
         future.set_result(list(compute_here(batch)))
         return future

@@ -8,8 +8,8 @@ Comments, docstrings and layout do not count. Installed libraries count by name 
 of this package are listed, and `package_code` digests their files. Objects without comparable
 content (an open file, a generator, an unnamed compiled function) are rejected by name.
 
-A digest of `cloudpickle.dumps` would not do: pickles depend on the order of sets, on which objects
-are shared and on filled caches, and leave out the modules that a function imports or names.
+A digest of `cloudpickle.dumps` would not do: pickles depend on the order of sets, on shared
+references and on the content of caches, and omit the modules that a function imports or names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ADVICE = (
     "numbers or arrays instead, or sweep without a store"
 )
 DYNAMIC = ("eval", "exec", "globals", "__import__")
-"""Builtins whose callers use names that do not appear in their bytecode."""
+"""Builtins that look up names which do not appear in the bytecode of their callers."""
 
 IGNORED = {
     "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__orig_bases__",
@@ -78,7 +78,9 @@ _DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 
 
 class Identity(NamedTuple):
-    """A digest of everything reached, and the modules met: of this package, and of the user."""
+    """A digest of everything reached, and the names of the modules of this package and of the user
+    among it.
+    """
 
     digest: str
     package_modules: frozenset[str]
@@ -89,7 +91,7 @@ def identify(*things: Any) -> Identity:
     """Return the identity of functions and other values.
 
     Raises:
-        InvalidInput: something that they use has no content that could be compared.
+        InvalidInput: they use an object whose content cannot be compared.
 
     >>> def power(n):
     ...     return lambda x: x**n
@@ -107,7 +109,7 @@ class _ModuleUse(NamedTuple):
 
 
 class _Walk:
-    """A breadth-first walk over everything reachable that feeds one hash.
+    """A breadth-first walk over all reachable objects, which are written into one hash.
 
     Plain data is hashed in place. Functions, classes, modules and instances may refer to each other
     in cycles: they are numbered as they are met, referred to by number, and hashed once.
@@ -118,7 +120,7 @@ class _Walk:
         self._package_modules, self._user_modules = set[str](), set[str]()
         self._numbers: dict[Any, int] = {}
         self._waiting: deque[tuple[str, Any]] = deque()
-        self._alive: list[Any] = []  # keeps addresses unique: a dead object's may be used again
+        self._alive: list[Any] = []  # else the address of a deleted object could be used again
         self._open: list[int] = []
 
     def run(self, things: Iterable[Any]) -> Identity:
@@ -137,7 +139,7 @@ class _Walk:
         return Identity(self._hash.hexdigest(), *modules)
 
     def _write(self, *words: Any) -> None:
-        """Hash words, each with its length, so that different sequences never look alike."""
+        """Hash words, each with its length, so that different sequences have different hashes."""
         for word in words:
             content = word if isinstance(word, bytes) else str(word).encode("utf-8", "replace")
             self._hash.update(b"%d:" % len(content) + content)
@@ -179,7 +181,7 @@ class _Walk:
         self._open.pop()
 
     def _refer(self, value: Any, label: str) -> None:
-        """Write the number of an object, and queue the object when it is met first."""
+        """Write the number of an object; queue the object if it is new."""
         used = isinstance(value, _ModuleUse)
         key = (id(value.module), value.names) if used else id(value)
         known = key in self._numbers
@@ -259,7 +261,7 @@ class _Walk:
             raise InvalidInput("task", self._place, advice)
 
     def _module(self, module: types.ModuleType, names: Iterable[str]) -> Iterator[Any]:
-        """Yield those attributes of a module that code with these names may use."""
+        """Yield the attributes of a module that have one of these names."""
         home = module.__name__
         if home == PACKAGE:
             public = sorted(set(names) & set(dir(module)))
@@ -334,7 +336,7 @@ class _Walk:
         return *parts, *_by_name(own)
 
     def _note_module(self, home: str) -> tuple[str, str]:
-        """Note a module that was met; return its owner, and its version if it is a library's."""
+        """Record a module; return its owner, and its version if it belongs to a library."""
         owner = owner_of(home)
         if home.partition(".")[0] == PACKAGE:
             self._package_modules.add(home)

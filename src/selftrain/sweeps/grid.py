@@ -18,7 +18,7 @@ Value = bool | int | float | str | None | tuple[Any, ...]
 Point = dict[str, Value]
 
 MOST_POINTS = 100_000_000
-"""Most points of a grid; a larger one is surely a mistake."""
+"""Largest number of points of a grid; a larger one is surely a mistake."""
 
 
 def linear(first: float, last: float, points: int) -> tuple[float, ...]:

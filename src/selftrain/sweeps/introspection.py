@@ -20,10 +20,11 @@ from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
 TASKS_MODULE = f"{PACKAGE}.sweeps.named_tasks"
-"""Functions of this module are identified like a user's: each depends on its own engine only."""
+"""Functions of this module are identified like a user's, so that each depends only on the code that
+it calls, not on all engines that the module imports."""
 
 SCRIPTS = ("__main__", "__mp_main__")
-"""Module names of a script. In a worker these names belong to another program."""
+"""Module names of a script. In a worker, these names mean the worker's own program."""
 
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 
@@ -99,7 +100,7 @@ def name_in_library(value: Any) -> tuple[str, str] | None:
 
 
 def reduction(value: Any) -> tuple[Any, ...]:
-    """Return what `__reduce_ex__` gives; empty if the object cannot be copied, or only by name."""
+    """Return the result of `__reduce_ex__`; empty if the object cannot be pickled by content."""
     kind = type(value)
     if isinstance(value, Iterator) and kind.__module__ in ("builtins", "itertools", "_io"):
         return ()  # copying would consume it

@@ -44,7 +44,7 @@ OF_CLASSES = (
     "gain", "solves", "first_order", "second_order", "collapsed", "test_error", *BY_CLASS,
     *SEARCH_BOUNDS,
 )  # fmt: skip
-"""What a sweep may keep of more than two classes."""
+"""Quantities that are also defined for more than two classes."""
 
 RUN = {
     **{name: Output(symbol) for name, symbol in SYMBOLS.items()},
@@ -126,7 +126,7 @@ def _of_run(run: Trajectory, keep: Sequence[str]) -> dict[str, Any]:
 
 
 def plain_name(name: str) -> str:
-    """Return the quantity of a path or a standard error."""
+    """Return the name of a quantity without the suffix of a path or a standard error."""
     return name.removesuffix(PATH).removesuffix(STANDARD_ERROR)
 
 
@@ -146,8 +146,8 @@ def check_solve(problem: Problem, recipe: Recipe, **options: Any) -> None:
 def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
     """Return quantities of the recipe that `optimize` finds.
 
-    The search starts from the fields of `recipe` that differ from the default, and keeps those that
-    it does not vary.
+    The search starts from those fields of `recipe` that differ from the default; fields that it
+    does not vary keep their values.
     """
     from .. import optimize
 
@@ -267,8 +267,8 @@ class NamedTask:
     axes: tuple[str, ...] = ()
 
     def selected(self, keep: Sequence[str], classes: int = 2) -> dict[str, Output]:
-        """Return the outputs of these names, or the default ones; raise for an unknown name, and
-        for one that is not available for K classes.
+        """Return the outputs with these names, or the default ones; raise for an unknown name, or
+        for one that is not defined for this number of classes.
         """
         names = tuple(keep) or self.default
         if classes > 2:

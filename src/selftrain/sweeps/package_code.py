@@ -1,4 +1,4 @@
-"""Digests of this package's source code, so that stored values are not used after it changed."""
+"""Digests of this package's source code: stored values are not used after it has changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def code_digest(modules: frozenset[str]) -> str:
 
 @cache
 def package_digest() -> str:
-    """Return the digest of all computing files: every process of a sweep must have the same."""
+    """Return the digest of all files that compute; all processes of a sweep must have the same."""
     return sources_digest(_computing_files(), ROOT)
 
 

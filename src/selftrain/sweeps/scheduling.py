@@ -1,7 +1,7 @@
 """`complete`: compute the missing points of some tasks and store them.
 
-Points of all tasks are mixed, each distinct one is computed once, the longest first, cheap ones in
-batches. A batch is stored when it comes back, so an interrupt or a kill costs only running batches.
+Each distinct point of all tasks is computed once, the longest first, cheap ones in batches. A batch
+is stored as soon as it is finished, so an interrupt or a kill loses only the running batches.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TRIAL_SECONDS, WORTH_SECONDS = 1.0, 4.0
-"""With `workers=None`: the time for which this process computes alone, and the remaining time
-above which it then starts others.
+"""With `workers=None`: the time for which this process computes alone, and the expected remaining
+time above which it then starts other processes.
 """
 
 POLL_SECONDS = 1.0
 """Time between two checks of an executor that returns nothing."""
 
 BATCH_SECONDS = 0.5
-"""Expected duration up to which points are put into one batch: sending a batch and a transaction
-take milliseconds.
+"""Expected duration of a batch of cheap points: sending it and storing it in a transaction take
+milliseconds.
 """
 
 TAIL_PARTS = 3
-"""Near the end a batch has at most one in this many parts of a worker's remaining work, so that all
-workers finish together.
+"""A batch has at most the fraction 1 / TAIL_PARTS of the remaining work per worker, so that all
+workers finish at about the same time.
 """
 
 BATCHES_PER_WORKER = 2
 """Batches sent to each worker: one is computed, one is waiting."""
 
 MAX_LOSSES = 5
-"""A point that was lost this often with a worker of a cluster has failed. The last times it was the
-only one being computed.
+"""A point whose worker (on a cluster) was lost this often has failed. From the second loss on, it
+was the only point being computed.
 """
 
 
@@ -156,7 +156,7 @@ def complete(
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         notice: called with a sentence about each damage of the store; damaged points are computed
             again.
-        retry: compute points again that failed before; otherwise they remain failed.
+        retry: compute again the points that failed before; otherwise they remain failed.
         limits: limits of time and memory for each point.
         only: positions of the points in their grids; all by default.
 
@@ -303,8 +303,8 @@ class Queue:
     def packed(self, jobs: Sequence[Job], by_value: bool = False) -> Batch:
         """Return jobs with their pickled function.
 
-        The function is pickled once, since computing may change its state. `by_value`: pickle it
-        again, from now on with the user's modules in their present state.
+        The function is pickled only once, since calls may change its state. `by_value`: pickle it
+        again, together with the user's modules in their present state; later batches use that.
         """
         one = jobs[0].computation
         if id(one) not in self._packed or by_value:

@@ -1,7 +1,7 @@
 """Finished points: in memory during one call, or in an SQLite file that persists.
 
-The table `points` has a row per point: its key (`computation`), task, parameters and values as
-JSON, the processor time it took, the reason if it failed, and a digest of all this. The table
+The table `points` has a row per point: its key (`Computation.key`), task, parameters and values as
+JSON, the processor time it took, the reason if it failed, and a digest of all these. The table
 `about` describes what was last computed, also with digests. Every batch is one transaction, so a
 killed process leaves whole batches. One process writes at a time: it holds a lock on an empty file
 beside the store, which the system releases however the process ends. If a digest does not match or
@@ -221,7 +221,7 @@ class Store(Memory):
             raise StoreError(f"{self.path}: {error}") from None
 
     def _read(self) -> None:
-        """Read all rows whose digest matches; if one is damaged, from both ends of the table."""
+        """Read all rows with a valid digest; of a damaged file, from both ends of the table."""
         self.damage = []
         if not self.path.exists() or not self.path.stat().st_size:
             return

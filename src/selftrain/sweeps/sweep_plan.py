@@ -26,12 +26,13 @@ from .scheduling import Task
 from .worker import WrongReturn
 
 REGISTERED = {"loss", "pseudo_loss", "labeler"}
-"""Fields that an axis gives by name, while a user may register any object under that name."""
+"""Fields whose values are names of registered objects: a user may register another object under the
+same name, so the name alone does not identify it."""
 
 
 @dataclass(frozen=True)
 class PointCall:
-    """The function of a point: calls `source` with the problem and recipe of that point.
+    """The function that is evaluated at every point: calls `source` with its problem and recipe.
 
     Attributes:
         source: the function of the task or of the user.
@@ -39,7 +40,7 @@ class PointCall:
         keep: the quantities asked for, passed to `source`; None for a user's function.
         options: further arguments of `source`, the same at every point.
         needed: quantities that a user's function must return.
-        reserved: names that a user's function must not return: the dataset uses them itself.
+        reserved: names that a user's function must not return, because the dataset uses them.
     """
 
     source: Callable[..., Any]
@@ -96,7 +97,7 @@ class PointCall:
         return _losses_and_labeler(self.problem, self.recipe)
 
     def parameters(self, point: Point) -> dict[str, Any]:
-        """Return everything else that the values of a point depend on, as plain values."""
+        """Return everything besides `source` and `reached` that the values of a point depend on."""
         problem, recipe, others = self.at(point)
         about: dict[str, Any] = {"options": dict(self.options), "others": others}
         for name, part in (("problem", problem), ("recipe", recipe)):

@@ -1,8 +1,8 @@
 """The computation of batches of points, in this process or in others.
 
-A batch carries its function as bytes and unpickles it where it runs: a function that cannot be
-imported there is a result and not a broken process. Linear algebra uses one thread, so the numbers
-are the same in every process.
+A batch contains its function as bytes, which are unpickled where the batch runs: a function that
+cannot be imported there gives a failed result, not a broken process. Linear algebra uses one
+thread, so that the numbers are the same in every process.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ STORABLE_KINDS = "biufU"
 """Kinds of arrays that a point may return: booleans, numbers of at most 64 bits, text."""
 
 ATTEMPTS = 3
-"""A point whose process is killed this often in a row has failed. Kills by others hit a point now
-and then, not every time.
+"""A point whose process is killed this often in a row has failed: other causes of a kill would not
+hit the same point every time.
 """
 
 LOAD_ATTEMPTS = 5
@@ -60,7 +60,7 @@ Function = Callable[..., Mapping[str, Any]]
 
 
 class WrongReturn(InvalidInput):
-    """The function returns quantities that do not fit the dataset that was asked for."""
+    """The error of a function whose return values do not fit the requested dataset."""
 
 
 class Result(NamedTuple):
@@ -128,11 +128,11 @@ def _each(function: Function, batch: Batch) -> Iterator[Result]:
 
 
 _verified: set[str] = set()
-"""Identities that this process has verified; state that its points change later does not count."""
+"""Identities that this process has verified, once each: calls may change a function's state."""
 
 
 def _unpack(packed: PackedFunction) -> Function | str:
-    """Return the function, verified to be the one that was sent; or the reason why it is not."""
+    """Return the function, verified to be the one that was sent; or why it cannot be used."""
     sys.path.extend(path for path in packed.paths if path not in sys.path)
     try:
         function: Function = cloudpickle.loads(packed.content)
@@ -218,7 +218,7 @@ class WorkerPool:
         """Compute a batch in a child process and wait for its results.
 
         If the process is killed, a new one continues with the point that was being computed. After
-        `ATTEMPTS` kills in a row that point has failed: no other point ran in the last processes.
+        `ATTEMPTS` kills in a row that point has failed.
         """
         done: list[Result] = []
         function, seconds = batch.function.content, batch.limits.seconds
@@ -294,7 +294,7 @@ def pack_function(computation: Computation, stored: bool, by_value: bool = False
     except Exception as error:  # a user's object may raise anything when it is pickled
         reason = f"it cannot be sent to the process that computes ({in_words(error)})"
         raise InvalidInput("task", computation.name, reason) from None
-    try:  # of a copy, as a worker gets it: it may hold copies of what has a name here
+    try:  # identify a copy, as a worker gets it: objects that are named here may be copied in it
         identity = Computation(cloudpickle.loads(content), None).identity.digest
     except InvalidInput:
         identity = None

@@ -1,10 +1,10 @@
-// An answer of the server on the page: picture, sentences, numbers, snippets, faults beside their controls.
+// Shows an answer of the server: figure, sentences, numbers, snippets, and error messages beside their controls.
 window.explorer_picture = (function () {
   "use strict";
   const element = (id) => document.getElementById(id);
   const config = { displayModeBar: false };
 
-  // Plotly comes with the graphs of Dash, a moment after the page.
+  // Dash loads Plotly with its graphs, a moment after the page.
   const plotly = new Promise((ready) => {
     const look = () => (window.Plotly ? ready(window.Plotly) : setTimeout(look, 20));
     look();
@@ -36,7 +36,7 @@ window.explorer_picture = (function () {
     element("command").textContent = answer.command;
   }
 
-  // The sentence of a fault stands beside its control, or under the picture if it has none.
+  // An error message is shown beside its control, or under the figure if it belongs to none.
   let beside = null;
   function fault(sentence, field) {
     const place = field && element(field + "-fault");

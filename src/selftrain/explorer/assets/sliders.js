@@ -1,9 +1,9 @@
-// From the place of a slider to the text of its field and back. A control is a row of the table in `layout.py`.
+// Converts the position of a slider to the text of its field and back. Controls are entries of `_table` in `layout.py`.
 window.explorer_sliders = (function () {
   "use strict";
 
   function ends(control) {
-    // With 0 or infinity allowed, one end of a logarithmic slider stands for it.
+    // If 0 or infinity is allowed, it is at one end of a logarithmic slider.
     return { first: control.zero && control.scale === "log" ? 1 : 0, last: control.infinite ? 1 : 0 };
   }
 
@@ -20,7 +20,7 @@ window.explorer_sliders = (function () {
     return control.scale === "whole" ? String(Math.round(value)) : String(Number(value.toFixed(4)));
   }
 
-  // Null where a text has no place: nothing, a list of numbers, no number.
+  // Null if a text has no position: it is empty, a list of numbers, or not a number.
   function toPlace(text, control, places) {
     const { first, last } = ends(control);
     const words = text.trim(), value = Number(words);

@@ -1,5 +1,6 @@
-// What the page does by itself. Its inputs are its state: whatever moves one of them asks the server, by one request,
-// and the answer is drawn (picture.js). Sliders and fields follow each other (sliders.js). The address holds the state.
+// The behaviour of the page in the browser. Its inputs are its state: any change of one sends one request to the
+// server, and the answer is drawn (picture.js). Sliders and fields have equal values (sliders.js). The address has
+// the state.
 (function () {
   "use strict";
   const { toText, toPlace } = window.explorer_sliders, picture = window.explorer_picture;
@@ -7,10 +8,10 @@
   const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
   const root = document.documentElement;
 
-  const PAUSE = 400; // milliseconds without a key before a typed value counts
-  const STEADY = 200; // milliseconds without a move before the address is written
-  const FILM = 450; // milliseconds a step is shown
-  const NARROW = 700; // pixels of a window that has no room for clusters beside the curve
+  const PAUSE = 400; // milliseconds after the last key until a typed value is sent
+  const STEADY = 200; // milliseconds after the last change until the address is updated
+  const FILM = 450; // milliseconds for which the animation shows a step
+  const NARROW = 700; // largest width in pixels of a window without room for clusters beside the curve
 
   let table = null; // the controls, from layout.py; null until the page is ready
   let pinned = "", simulated = null;
@@ -48,14 +49,14 @@
     window.history.replaceState(null, "", "?" + query(values, more));
   }
 
-  // A function that acts once its calls have paused.
+  // Returns a debounced function: it runs once its calls have paused.
   function settled(act, milliseconds) {
     let timer;
     return () => { clearTimeout(timer); timer = setTimeout(act, milliseconds); };
   }
   const rememberSoon = settled(remember, STEADY), askSoon = settled(ask, PAUSE);
 
-  // asking
+  // requests to the server
 
   const page = Math.random().toString(36).slice(2) + Date.now().toString(36);
   let number = 0, shown = 0, sent = "", good = null;
@@ -71,7 +72,7 @@
         body: JSON.stringify({ ...now, page: page, number: mine }),
       });
       const answer = response.status === 204 ? null : await response.json();
-      if (answer === null || mine < shown) return; // a newer request has overtaken this one
+      if (answer === null || mine < shown) return; // a newer request has replaced this one
       shown = mine;
       await picture.show(answer);
       if (!answer.fault) {
@@ -97,7 +98,7 @@
     step.value = asked.t < 0 ? step.max : answer.t;
   }
 
-  // the visitor moves something
+  // events of the inputs
 
   function slid(control) {
     const slider = element(control.name + "-slider");
@@ -123,7 +124,7 @@
     ask();
   });
 
-  // Enter, or leaving a field: no need to wait for a pause.
+  // On Enter, or when a field loses focus, send at once.
   document.addEventListener("change", ({ target }) => { if (table && table.fields.includes(target.id)) ask(); });
 
   window.addEventListener("resize", () => { if (table) ask(); });
@@ -161,7 +162,7 @@
     if (preset) restore(preset);
   });
 
-  // what Dash calls
+  // functions that Dash calls
 
   const none = () => window.dash_clientside.no_update;
 
@@ -191,14 +192,14 @@
     if (one) one.checked = true;
   }
 
-  // A button that the server answers through Dash: what it needs to know of the page.
+  // Data for the server when a button with a Dash callback is clicked.
   function asked(...clicks) {
     const { triggered_id } = window.dash_clientside.callback_context;
     const more = Object.fromEntries(["features", "seeds", "target"].map((name) => [name, element(name).value]));
     return { button: triggered_id, clicks: clicks, state: state(), ...more };
   }
 
-  let taken = null; // the job whose result is in the controls already
+  let taken = null; // the job whose result has been written to the controls
   function follow(job) {
     if (!job) return [none(), none()];
     if (job.simulated) { simulated = job.simulated; ask(); }

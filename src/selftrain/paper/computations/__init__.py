@@ -1,4 +1,5 @@
-"""What the figures are made of: pure functions of plain parameters, as computations of a sweep.
+"""The computations of the figures: pure functions of plain parameters, evaluated by sweeps.
 
-They know nothing of how a figure looks, so that a change there leaves what was computed valid.
+They do not depend on the code that draws, so that stored points stay valid when a figure's look is
+changed.
 """

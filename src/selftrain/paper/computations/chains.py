@@ -1,8 +1,8 @@
 r"""Self-training against its length T = 1, 2, 4, ...: tuned for each T, or at fixed ridges.
 
-Behind the figures of Sections 4 and 5 of the paper: errors relative to supervised learning,
-cosines, optimal ridges and annealing, hardness of the labels, susceptibilities. A point is a whole
-chain of T, because the search at T begins at the optimum of T/2.
+The figures of Sections 4 and 5 of the paper use it: errors relative to supervised learning,
+cosines, optimal ridges and annealing, hardness of the labels, susceptibilities. A point of a sweep
+is a whole chain of T, because the search at T starts at the optimum of T/2.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ from .tuned import TOLERANCE, constants, tuned
 MEASURED = ("error", "one_minus_cosine", "q", "m", "bias", "chi")
 RIDGES = ("lambda_l", "lambda_u")
 SETTLED = 32
-"""In longer runs than this the best recipe was always found in the valley of the run of half the
-length.
+"""Longer runs are searched only from the optimum of half the length: no better local minimum was
+ever found elsewhere.
 """
 CHOSEN = ("lambda_l", "lambda_u", "threshold", "annealing")
 ALONG = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Where along a run the hardness of the labels is measured, as shares of T; 0 is step 1."""
+"""Steps at which the hardness of the labels is measured, as fractions of T; 0 is step 1."""
 
 REACH = 12.0
-"""Gaussian tails beyond so many standard deviations are left out: below 1e-32."""
+"""Range of Gaussian integrals in standard deviations; the neglected tails are below 1e-32."""
 
 PANELS, NODES = 64, 12
 
 FADED_SEARCH = 60
-"""Runs per coordinate of a search among recipes whose weights fade."""
+"""Largest number of runs per coordinate of a search among recipes whose weights fade (shrink to
+zero over the steps)."""
 
 
 def chain(
@@ -63,9 +64,9 @@ def chain(
 ) -> dict[str, Any]:
     """Tune the run of every T = 1, 2, 4, ..., `longest`, and measure its last step.
 
-    Batches of less than one sample per feature shrink the weights by a factor per step. Where the
-    weights underflow, balanced classes still have a direction (`theory.faded`); imbalanced ones
-    have none, and what depends on it is NaN.
+    Batches of less than one sample per feature shrink the weights by a factor in every step: the
+    weights fade. If they underflow, balanced classes still have a direction (`theory.faded`);
+    imbalanced ones do not, and quantities that depend on it are NaN.
 
     Arguments:
         selection: tune the threshold too.
@@ -99,11 +100,11 @@ def chain(
 
 
 def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
-    """Yield starts in the two valleys of the error, and the optimum of half the length.
+    """Yield starts of a search: the optimum `last` of half the length, and the two local minima.
 
-    The valleys are at the upper bound of the first ridge and far below it. The optimum comes with
-    half its ridge, as the best ridge halves with T, and unchanged where that may be too small for
-    the solver.
+    One local minimum has lambda_u near its upper bound, the other far below. The optimum of half
+    the length starts with half its ridge, because the best ridge falls as 1/T; it also starts
+    unchanged if half the ridge may be too small for the solver.
     """
     if last is not None:
         yield longer(last.recipe)
@@ -115,8 +116,8 @@ def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
 
 
 def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
-    """Yield starts with both heuristics: labels that become hard, labels that are hardly annealed,
-    and the optimum of half the length.
+    """Yield starts of a search with both heuristics: the optimum `last` of half the length, strong
+    annealing, and weak annealing.
     """
     if last is not None:
         yield longer(last.recipe)
@@ -127,7 +128,10 @@ def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
 
 
 def selected(problem: Problem, plain: Optimum, last: Optimum | None = None) -> Optimum:
-    """Tune the threshold too; the result is never worse than `plain`, the optimum without one."""
+    """Tune the ridges and the threshold; return `plain`, the optimum without threshold, if better.
+
+    `last` is the optimum of half the length.
+    """
     starts = [] if last is None else [longer(last.recipe)]
     if last is None or problem.steps <= SETTLED:
         starts.append(plain.recipe.replace(threshold=0.3))
@@ -163,7 +167,7 @@ def _row(best: Optimum) -> dict[str, Any]:
 
 
 def _hardness_along(best: Optimum) -> Array:
-    """Return the hardness of the labels at some steps; each labels with the model before it."""
+    """Return the hardness of the labels at the steps `ALONG`, from the models that label them."""
     run, steps = best.trajectory, best.problem.steps
     sharpness, batches = best.recipe.at_steps(steps).sharpness, best.problem.unlabeled
     made = []
@@ -176,11 +180,12 @@ def _hardness_along(best: Optimum) -> Array:
 
 
 def hardness(m: float, q: float, bias: float, rho: float, delta: float, sharpness: float) -> float:
-    r"""Compute $E|\tanh(\gamma\tilde h/2)|$ for logits $\tilde h = s m + B + \sqrt{q\Delta}\,g$.
+    r"""Compute the hardness of soft labels: $E|\tanh(\gamma\tilde h/2)|$, that is, $E|2p - 1|$, for
+    logits $\tilde h = s m + B + \sqrt{q\Delta}\,g$. It is 1 for hard labels.
 
     Arguments:
-        m, q, bias: the model that labels.
-        rho, delta: the batch.
+        m, q, bias: of the model that labels.
+        rho, delta: of the batch.
         sharpness: $\gamma$.
 
     >>> round(hardness(0.0, 1.0, 0.0, 0.5, 1.0, 1e9), 6)
@@ -205,18 +210,17 @@ def hardness(m: float, q: float, bias: float, rho: float, delta: float, sharpnes
 
 
 def _at_the_end(best: Optimum) -> bool:
-    """Return whether the ridge of the steps is at a bound that was raised because the solver
-    confirms no run below it.
+    """Return whether lambda_u is at a lower bound that was raised because the solver could not
+    confirm runs below it.
     """
     low = best.bounds["lambda_u"][0]
     return low > SMALLEST_RIDGE and _number(best.recipe.lambda_u) < 1.05 * low
 
 
 def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe, dict[str, Any]]:
-    """Return the best recipe whose weights fade, and its row.
+    """Return the best recipe whose weights fade, and its row of results.
 
-    The direction no longer depends on step 0, so the ridge of the labelled fit stays that of the
-    start.
+    The direction no longer depends on step 0, so lambda_l stays that of the start.
     """
     bounds = [(math.log(SMALLEST_RIDGE), math.log(LARGEST_RIDGE)), SEARCH_BOUNDS["threshold"]]
     bounds = bounds if selection else bounds[:1]

@@ -1,9 +1,9 @@
-r"""Unlabelled samples split into fresh batches or reused in every step, with and without kept
-labels, each tuned.
+r"""Unlabelled samples split into fresh batches or all reused in every step, labelled samples used
+in step 0 only or in every step; each case tuned.
 
-There are $\alpha_U$ samples per feature in all: T fresh batches of $\alpha_U/T$, or all of them in
-each of T steps. Ridges (and, with the heuristics, the annealing at a fixed bias) minimise the error
-of the last step in the large-system limit.
+There are $\alpha_U$ unlabelled samples per feature in total: T fresh batches of $\alpha_U/T$, or
+all of them in each of T steps. Ridges (and, with the heuristics, the annealing at a fixed bias)
+minimise the error of the last step in the large-system limit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .tuned import constants
 
 BOUNDS = {"lambda_l": (1e-4, 0.1), "lambda_u": (1e-4, 0.1), "annealing": (0.0, 3.0)}
 TOLERANCE = 1e-3
-"""Relative accuracy of runs with data reuse: below what a picture shows."""
+"""Relative accuracy of runs with data reuse: not visible in a figure."""
 
 STARTS = (Recipe(0.03, 0.03), Recipe(0.01, 3e-3), Recipe(0.01, 3e-4))
-"""Where searches begin; with a strong ridge the labels of a small class collapse, so weaker ones
-follow.
+"""Starts of a search, tried until one has a gradient: with a strong ridge, the pseudo-labels of a
+small class collapse.
 """
 
 
@@ -42,7 +42,14 @@ def best(
     kept: bool,
     heuristics: bool,
 ) -> Optimum:
-    """Tune one way to use the samples."""
+    """Tune the recipe of one case.
+
+    Arguments:
+        alpha_u: unlabelled samples per feature in total.
+        reused: all unlabelled samples in every step, or fresh batches.
+        kept: labelled samples in every step, or in step 0 only.
+        heuristics: fix the bias and tune the annealing too.
+    """
     problem = Problem(
         alpha_l,
         alpha_u if reused else alpha_u / steps,
@@ -76,6 +83,7 @@ def reuse(features: int, seeds: int, **setting: Any) -> dict[str, Any]:
     Arguments:
         features: size of the finite systems.
         seeds: number of finite systems; 0 for none.
+        setting: arguments of `best`.
     """
     found = best(**setting)
     run = found.trajectory

@@ -1,9 +1,10 @@
 r"""Self-distillation: samples with label noise are fitted, labelled by the fit, and fitted again.
 
-The second paper writes the squared loss as $(\hat y - y)^2$ with $\hat y = (u + 1)/2$ and labels 0
-and 1: half of ours, so its ridges are half of ours (`UNIT`). For the logistic loss they are equal.
-Labels of the squared loss are linear in the logit, and their averages exact. With the logistic loss
-a search uses one quasi-Monte Carlo replicate (`theory.causal`), the same for all recipes.
+The distillation paper writes the squared loss as $(\hat y - y)^2$ with $\hat y = (u + 1)/2$ and
+labels 0 and 1: half of ours, so its ridges are half of ours (`UNIT`). For the logistic loss they
+are equal. Labels of the squared loss are linear in the logit, and their averages are exact. With
+the logistic loss, a search uses one quasi-Monte Carlo replicate (`theory.causal`), the same for all
+recipes.
 """
 
 from __future__ import annotations
@@ -28,39 +29,42 @@ from ...theory.trajectory import Trajectory
 from .outputs import outputs
 
 UNIT = {"logistic": 1.0, "squared": 2.0}
-"""Our ridge over that of the paper, by loss."""
+"""Ratio of our ridge to that of the paper, by loss."""
 
 RIDGES = (1e-3, 300.0)
 """The range of tuned ridges, in the paper's unit."""
 
 SOFTEST, SHARPEST = 0.1, 1e4
-"""The range of a tuned sharpness. At a ridge of 300 logits are of the order 1e-3, so that labels
+"""The range of a tuned sharpness. At a ridge of 300, logits are of the order 1e-3, so labels
 between linear and hard ones need a sharpness far above one.
 """
 
 STARTS = ((10.0, 100.0), (0.1, 0.3))
-"""The first and the last ridge of the starts of a search; with gradients the first start is enough.
-They differ, because a search that begins at equal ridges would keep them equal.
+"""Starts of a search: the ridges of the first and of the last fit (those between are interpolated).
+They differ, because a search that starts at equal ridges would keep them equal. For a search with
+gradients the first start is enough.
 """
 
 SEARCH_POINTS, FINAL_POINTS, STAGE_POINTS = 2**12, (2**14, 2**15), 2**13
-"""Points per class of a replicate: of a search, of the two that measure its result, and of a run at
-given ridges.
+"""Numbers of points per class of a replicate: in a search, in the two replicates that measure its
+result, and in a run at given ridges.
 """
 
 SIMPLEX: dict[str, Any] = {"method": "Nelder-Mead", "options": {"xatol": 0.05, "fatol": 2e-5}}
-"""With hard labels the error on points jumps and has no gradient; 5 % of a ridge is not visible."""
+"""Search for the logistic loss: with hard labels, the error on finitely many points jumps and has
+no gradient. The tolerance of 5 % of a ridge is not visible in a figure."""
 
 SLOPES: dict[str, Any] = {
     "method": "L-BFGS-B",
     "options": {"eps": 1e-4, "ftol": 1e-12, "gtol": 1e-8},
 }
-"""With linear labels the error is known to 1e-10, so differences over 1e-4 give its gradient."""
+"""Search for the squared loss: the error is accurate to 1e-10, so finite differences of 1e-4 give
+its gradient."""
 
 
 class Tuned(NamedTuple):
-    """The recipe with the smallest last error, and its run; `spread` is the difference of the error
-    between two replicates.
+    """The recipe with the smallest error of the last fit, and its run; `spread` is the difference
+    of that error between two replicates.
     """
 
     recipe: Recipe
@@ -73,13 +77,15 @@ class Tuned(NamedTuple):
 
 
 def distilled(steps: int, **setting: Any) -> Problem:
-    """Return the problem whose steps relabel the labelled samples."""
+    """Return the problem whose steps relabel and refit the labelled samples; `setting` has its
+    other fields.
+    """
     return Problem(steps=steps, batches="labeled", **setting)
 
 
 def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
-    """Solve a run on one replicate; exactly for the squared loss with linear labels, and where no
-    sample is reused.
+    """Solve a run on one quasi-Monte Carlo replicate; exactly if no sample is reused, or for the
+    squared loss with linear labels.
     """
     once = problem.steps == 0 or problem.every_sample_once
     exact = solve(*((problem, recipe) if once else before_reuse(problem, recipe)))
@@ -94,11 +100,11 @@ def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
 def tuned(
     problem: Problem, labels: str, fix_bias: bool = False, known: Sequence[float] = ()
 ) -> Tuned:
-    """Tune the ridge of every fit for the last error.
+    """Tune the ridge of every fit for the error of the last one.
 
     Arguments:
-        labels: "linear" (sharpness 1), "hard", or "tuned": the sharpness too.
-        known: ridges that the result must not be worse than, in the paper's unit.
+        labels: "linear" (sharpness 1), "hard", or "tuned" (tune the sharpness too).
+        known: ridges, in the paper's unit, that are compared with the result of the search.
     """
     unit, free = UNIT[str(problem.loss)], labels == "tuned"
     ridges = problem.steps + 1
@@ -137,7 +143,7 @@ def tuned(
 
 
 def check(loss: str, ridges: Sequence[float], sharpness: Sequence[float], **setting: Any) -> Any:
-    """Return the error of every fit at given sharpnesses and ridges, in the paper's unit."""
+    """Return the error of every fit at given ridges (in the paper's unit) and sharpnesses."""
     run = solve(*_given(loss, ridges, sharpness, setting))
     return {"fit": run.t, "error": run.error}
 
@@ -161,7 +167,7 @@ def _given(
 
 
 def optimum(most: int, **setting: Any) -> dict[str, Any]:
-    """Return the smallest error of the squared loss with linear labels, by the number of fits, and
+    """Return the smallest error of the squared loss with linear labels for 1 to `most` fits, and
     its ridges in the paper's unit, largest first (at rho = 1/2 their order does not matter).
     """
     known: Sequence[float] = ()
@@ -216,13 +222,14 @@ RELABELINGS: dict[str, dict[str, Any]] = {
     "kept": {"batches": "fresh", "keep_labeled": 1.0},
     "relabelled": {"batches": "labeled+fresh"},
 }
-"""What becomes of the labelled samples in a second fit, to a fresh batch with pseudo-labels."""
+"""Uses of the labelled samples in a second fit, which also fits a fresh batch with pseudo-labels:
+not at all, with their given labels, or with pseudo-labels."""
 
 
 def relabel(way: str, **setting: Any) -> dict[str, Any]:
     """Return the error after the second of two fits with tuned ridges, and the Bayes error.
 
-    `way` says what becomes of the labelled samples in the second fit (`RELABELINGS`).
+    `way` is the use of the labelled samples in the second fit, one of `RELABELINGS`.
     """
     found = tuned(Problem(steps=1, **RELABELINGS[way], **setting), "linear")
     return {

@@ -18,7 +18,10 @@ from .outputs import outputs
 
 
 def endless(alpha_u: float, delta: float) -> dict[str, Any]:
-    """Compute the best limit over the ridges of the searches; it does not depend on step 0."""
+    r"""Compute the limit $T \to \infty$ at the ridge with the smallest error.
+
+    The limit does not depend on step 0; the ridge is within the bounds of all searches.
+    """
     problem = Problem(1.0, alpha_u, 0.5, delta, steps=1)
 
     def limit(log_ridge: float) -> FadedState:

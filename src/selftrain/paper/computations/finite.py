@@ -1,7 +1,8 @@
-r"""Finite systems at the tuned recipe of T = 16: macroscopic quantities and laws, next to theory.
+r"""Finite systems at the recipe tuned for T = 16: order parameters and distributions, with the
+theory.
 
 $(\lambda_L, \lambda_U, \Gamma)$ minimise the error of the last step in the large-system limit
-(`subsec:cross-check`).
+(`subsec:cross-check`). The law of a quantity is its distribution in that limit.
 """
 
 from __future__ import annotations
@@ -55,7 +56,14 @@ def finite_run(features: int, seed: int, **setting: Any) -> dict[str, Any]:
 
 
 class Law(NamedTuple):
-    """A law at fixed points: edges of bins, a curve, and where it has given probabilities."""
+    """A law, evaluated at fixed points.
+
+    Attributes:
+        edges: edges of the bins of a histogram.
+        curve, density: points of a smooth curve, and the density there.
+        points, cdf: points at which the law has about the probabilities `LEVELS`, and its
+            distribution function there.
+    """
 
     edges: Array
     curve: Array
@@ -66,9 +74,9 @@ class Law(NamedTuple):
 
 @lru_cache(maxsize=16)
 def laws(t: int, **setting: Any) -> dict[str, Law]:
-    """Return the laws of weights and selected training logits of step t.
+    """Return the laws of the weights and of the selected training logits of step t.
 
-    Bins and points come from the law alone, so they are the same for every system.
+    Bins and points depend on the law only, so they are the same for every system.
     """
     run = best(**setting).trajectory
     scale = np.sqrt(run.v[t])
@@ -119,15 +127,15 @@ def _samples(features: int, seed: int, **setting: Any) -> Callable[[int], dict[s
 
 
 def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
-    """Return histograms of weights and selected training logits of one system at some steps, and
-    the densities of their laws.
+    """Return histograms of weights and selected training logits of one system at the steps `shown`,
+    and the densities of their laws.
     """
     return _over_steps(_bins, features, seed, shown, setting)
 
 
 def shares(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
-    """Return the proportions of weights and selected training logits of one system below some
-    points at some steps, and the probabilities of their laws.
+    """Return the empirical distribution functions of weights and selected training logits of one
+    system at the steps `shown`, and the distribution functions of their laws.
     """
     return {"level": LEVELS, **_over_steps(_below, features, seed, shown, setting)}
 

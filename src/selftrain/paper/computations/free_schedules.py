@@ -1,11 +1,11 @@
-r"""Self-training against the Bayes error, from one constant to all hyperparameters free at every
-step.
+r"""Self-training compared with the Bayes error, from one tuned constant to all hyperparameters free
+at every step.
 
-The ways, all with $\lambda_L$ tuned: a constant $\lambda_U$; with a threshold too, or, if the bias
-is fixed, with annealed labels (the paper's heuristics); $\lambda_U$ free at every step;
-$\lambda_U$, sharpness and threshold free at every step. A search begins at the best of the ways it
-contains, so that it ends at no larger error, and at the stretched schedule of a shorter run, which
-is why a point is a chain of T.
+There are four ways to tune (`WAYS`), all with $\lambda_L$ tuned: a constant $\lambda_U$; also a
+threshold or, if the bias is fixed, annealed labels (the paper's heuristics); $\lambda_U$ free at
+every step; $\lambda_U$, sharpness and threshold free at every step. A search starts at the optimum
+of the ways that it generalises, so that its error is not larger, and at the stretched schedule of a
+shorter run. So a point of a sweep is a whole chain of T.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ from .outputs import outputs
 from .tuned import references, tuned
 
 WAYS = ("constant", "selection or annealing", "free ridge", "all free")
-"""What is tuned; the second is selection with the bias trained, annealing with the bias fixed."""
+"""Ways to tune; the second is selection if the bias is trained, annealing if it is fixed."""
 
 STILL = Recipe(lambda_l=1e-3, lambda_u=1e-7)
-"""Steps that hardly change the model: the best ones if every other step raises the error."""
+"""A start with steps that hardly change the model: best if larger steps raise the error."""
 
 FREE = ("lambda_u", "sharpness", "threshold")
 TOLERANCE = 1e-8
 FLOORS = (SMALLEST_RIDGE, 1e-10, 1e-8)
-"""Smallest ridges of a schedule, each tried where a run with smaller ones is not confirmed."""
+"""Lower bounds for the ridges of a schedule; the next one is tried if the solver cannot confirm the
+run."""
 
 LIMIT = 120
-"""Iterations of a search for a schedule; the gradient that is left is among the results."""
+"""Largest number of iterations of a search for a schedule; results include the last gradient."""
 
 
 def schedules(
     alpha_l: float, alpha_u: float, rho: float, delta: float, fix_bias: bool, longest: int
 ) -> dict[str, Any]:
-    """Tune all ways for T = 4, 16, 64, ..., `longest`.
+    """Tune in all `WAYS` for T = 4, 16, 64, ..., `longest`.
 
     Returns:
         Errors, and schedules over t = 1..`longest`, NaN after the end of shorter runs.
@@ -78,7 +79,7 @@ def schedules(
 
 
 def _ways(problem: Problem, fix_bias: bool, last: dict[str, Optimum]) -> dict[str, Optimum]:
-    """Tune each way; `last` are the optima of a run of a quarter of the steps."""
+    """Tune in all `WAYS`; `last` has the optima of the run with a quarter of the steps."""
     steps = problem.steps
     starts = [*plain_starts(steps), *(_quicker(best) for best in list(last.values())[:1]), STILL]
     constant = tuned(problem, RIDGES, [start.replace(fix_bias=fix_bias) for start in starts])
@@ -127,15 +128,17 @@ def _searched(problem: Problem, free: tuple[str, ...], start: Recipe) -> Optimum
 
 
 def _spelled_out(recipe: Recipe, steps: int, free: tuple[str, ...]) -> Recipe:
-    """Return the recipe with a value for every step of what is free, annealing as sharpness."""
+    """Return the recipe with schedules for the `free` hyperparameters; annealing becomes a schedule
+    of the sharpness.
+    """
     values = recipe.at_steps(steps)
     written = {name: tuple(getattr(values, name).tolist()) for name in free}
     return recipe.replace(**written, **({"annealing": 0.0} if "sharpness" in free else {}))
 
 
 def _stretched(last: Optimum, steps: int, free: tuple[str, ...]) -> Recipe:
-    """Return the schedules of a shorter run for a longer one: the same first step, then slower by
-    the ratio of lengths.
+    """Return the schedules of a shorter run stretched to more steps: the first step stays, the
+    others are slower by the ratio of the lengths.
     """
     short = last.problem.steps
     ratio = steps / short
@@ -155,7 +158,7 @@ def _stretched(last: Optimum, steps: int, free: tuple[str, ...]) -> Recipe:
 
 
 def confirmed(steps: int, features: int, seeds: int, **setting: Any) -> dict[str, Any]:
-    """Simulate the best schedule with the bias fixed: errors over seeds, next to the theory."""
+    """Simulate the best schedule with a fixed bias; return mean, standard error and theory."""
     found = schedules(fix_bias=True, longest=steps, **setting)
     row = found["error"][-1]
     best = int(np.argmin(row))

@@ -26,8 +26,9 @@ def outputs(names: str, *dims: str, **symbols: str) -> dict[str, Output]:
     """Return outputs with the same dimensions.
 
     Arguments:
-        names: quantities of `SYMBOLS`.
-        symbols: symbols of other quantities, or other symbols.
+        names: names in `SYMBOLS`, separated by blanks.
+        dims: the dimensions.
+        symbols: symbols of quantities that are not in `SYMBOLS`, or that need another symbol.
 
     >>> outputs("T error", "T", chi=r"\\chi")["chi"]
     Output(symbol='\\\\chi', dims=('T',))

@@ -1,4 +1,4 @@
-r"""A tuned run next to its continuous-time limit (`fig: vs continuous squared loss`), for any loss.
+r"""A tuned run and its continuous-time limit (`fig: vs continuous squared loss`), for any loss.
 
 $(\lambda_L, \lambda_U)$ minimise the error of the last step; the path of the limit $\lambda_U \to
 0$ starts from the same model.
@@ -24,13 +24,13 @@ from .tuned import tuned
 
 SHOWN = 401
 TIME_SCALES = 8.0
-"""The path is followed over at least this many time scales of the direction at its start."""
+"""Smallest length of the path, in units of the time scale of the direction at its start."""
 
 
 def path(
     alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int, loss: str
 ) -> dict[str, Any]:
-    """Compute the squared cosine of the tuned run and of its limit, each over its own times."""
+    """Compute the squared cosine of the tuned run and of its limit, each at its own times."""
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps, loss=loss)
     best = _best(problem)
     run, recipe = best.trajectory, best.recipe
@@ -56,7 +56,7 @@ def path(
 
 
 def _best(problem: Problem) -> Optimum:
-    """Return the tuned run, started from those of 1, 2, 4, ... steps."""
+    """Tune a run, starting from the optima of 1, 2, 4, ... steps."""
     best: Optimum | None = None
     for length in [2**k for k in range(problem.steps.bit_length()) if 2**k < problem.steps]:
         best = tuned(problem.replace(steps=length), RIDGES, plain_starts(length, best))

@@ -1,9 +1,10 @@
-r"""What the numbered predictions of the paper say, next to the solver and to finite systems.
+r"""Checks of the numbered predictions of the paper, by finite systems and by the solver.
 
-Predictions 1 to 4 are laws: finite systems are measured against them (`laws_of_a_system`), with a
-threshold and batches that differ from step to step. Predictions 5, 6 and 8 and Proposition 7 are
-about small ridges: steps of the solver are measured against them (`small_step`, `squared_run`,
-`turn`). `infinite_ridge` and `sweeps` are two more statements of the appendices.
+Predictions 1 to 4 are limiting distributions: finite systems are compared with them
+(`laws_of_a_system`), with a threshold and batches that differ from step to step. Predictions 5, 6
+and 8 and Proposition 7 are about small ridges: steps of the solver are compared with them
+(`small_step`, `squared_run`, `turn`). `infinite_ridge` and `sweeps` check two more statements of
+the appendices.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ CHANGING: dict[str, Any] = {
 
 RECIPE = Recipe(lambda_l=0.05, lambda_u=0.05, threshold=0.3)
 DRAWN = 400_000
-"""Paths of the Gaussian process over which functions that jump are averaged: their standard
-error is below a fiftieth of that of all systems together.
+"""Number of sample paths of the Gaussian process over which functions of the weights are averaged:
+the standard error is below a fiftieth of that of all finite systems together.
 """
 
 LEVELS = np.linspace(0.1, 0.9, 9)
 GROUPS = ((0, True), (1, True), (0, False), (1, False))
-"""Class, and whether selected."""
+"""Groups of training samples: class, and whether selected."""
 
 SHOWN = 121
 SWEEPS = 600
-"""Sweeps after which a step of Algorithm 1 counts as not converging."""
+"""Number of sweeps after which a step of Algorithm 1 counts as not converged."""
 
 
 @lru_cache(maxsize=1)
@@ -58,13 +59,17 @@ def _run() -> Trajectory:
 
 @lru_cache(maxsize=1)
 def _waves() -> Array:
-    """Return wave vectors over the steps, of the order of one over the size of a weight."""
+    """Return random wave vectors k over the steps, scaled so that k times the weights is of order
+    one.
+    """
     random = np.random.default_rng(0)
     return np.asarray(random.standard_normal((8, STEPS + 1)) / np.sqrt(_run().q))
 
 
 def _functions(paths: Array) -> Array:
-    """Return functions of the weights of all steps: a kink, a jump, a maximum, a product."""
+    """Return four test functions of the weights of all steps (one row per weight): a kink, a jump,
+    a maximum, a product.
+    """
     first, second, third, last = paths[:, 0], paths[:, 1], paths[:, 2], paths[:, -1]
     return np.array(
         [np.abs(last), (first * last < 0).astype(float), paths.max(axis=1), second * third * last]
@@ -73,8 +78,8 @@ def _functions(paths: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _of_the_process() -> tuple[Array, Array, Array]:
-    """Return the characteristic function at the waves, and the mean and standard deviation of the
-    functions.
+    """Return properties of the Gaussian process of the weights: the characteristic function at
+    `_waves`, and mean and standard deviation of `_functions`.
     """
     law = _run().weights
     phase = _waves() @ law.mean
@@ -89,7 +94,9 @@ def _of_the_process() -> tuple[Array, Array, Array]:
 
 @lru_cache(maxsize=1)
 def _logit_points() -> Array:
-    """Return logits where the law of each step and group has about the probabilities `LEVELS`."""
+    """Return, for each step and group, logits at which the law has about the probabilities
+    `LEVELS`.
+    """
     points = []
     for t in range(1, STEPS + 1):
         drawn = _run().training_logits(t).sample(50_000, seed=t)
@@ -104,7 +111,7 @@ def _logit_points() -> Array:
 
 @lru_cache(maxsize=1)
 def _logit_law() -> Array:
-    """Return the probabilities of the law at these points."""
+    """Return the distribution functions of the laws at `_logit_points`."""
     return np.array(
         [
             [
@@ -117,8 +124,8 @@ def _logit_law() -> Array:
 
 
 def laws_of_a_system(features: int, seed: int) -> dict[str, Any]:
-    """Simulate one system; return its weights, order parameters, errors and training logits minus
-    those of Predictions 1 to 4.
+    """Simulate one system; return the deviations of its weights, bias, errors and training logits
+    from Predictions 1 to 4.
     """
     run = _run()
     ensemble = simulate(
@@ -146,7 +153,7 @@ def laws_of_a_system(features: int, seed: int) -> dict[str, Any]:
 
 
 def _logit_shares(vectors: Any) -> Array:
-    """Return the proportions of training logits below these points, by step and group."""
+    """Return the proportions of training logits below `_logit_points`, by step and group."""
     shares = []
     for t in range(1, STEPS + 1):
         classes, chosen, logits = vectors.classes[t], vectors.selected[t], vectors.logits[t]
@@ -167,8 +174,8 @@ def small_step(
     threshold: float,
     fix_bias: bool,
 ) -> dict[str, Any]:
-    r"""Solve one step with a small ridge: $\hat\chi$ and $q - R^2/q'$ (Prediction 5), and the
-    change of M against $C M'(1 - M')\lambda_U$ (Prediction 6).
+    r"""Solve one step with a small ridge: return $\hat\chi$ and $q - R^2/q'$ (Prediction 5), and
+    the change of M compared with $C M'(1 - M')\lambda_U$ (Prediction 6).
     """
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=1)
     recipe = Recipe(lambda_l, lambda_u, threshold=threshold, fix_bias=fix_bias)
@@ -176,7 +183,7 @@ def small_step(
     noise = measured_noise(run)
     squared = run.m**2 / run.q
     rate = first_order(problem, recipe, run).alignment_rate
-    # M - M' from 1 - M = v/q, which does not cancel where M is near one
+    # M - M' is computed from 1 - M = v/q, which avoids cancellation if M is near one
     change = run.v[0] / run.q[0] - run.v[1] / run.q[1]
     expected = rate * squared[0] * (run.v[0] / run.q[0]) * lambda_u
     return {
@@ -220,8 +227,8 @@ def turn(
     loss: str,
     fix_bias: bool,
 ) -> dict[str, Any]:
-    """Follow the path in continuous time until the direction is found: 1 - M, the size of the bias
-    over the norm, the norm, and the rate C.
+    """Follow the path in continuous time until the direction is found; return 1 - M, |bias| over
+    the norm, the norm, and the smallest rate C.
     """
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=1, loss=loss)
     found = best_direction(problem, Recipe(lambda_l, fix_bias=fix_bias), tolerance=1e-7)
@@ -259,8 +266,8 @@ def sweeps(
     lambda_u: float,
     damping: float,
 ) -> dict[str, Any]:
-    """Run Algorithm 1, started as in the paper; return the most sweeps of a step and the largest
-    distance of an error from the solver's, both NaN if it does not converge.
+    """Run Algorithm 1, started as in the paper; return the largest number of sweeps of a step and
+    the largest difference of an error from the solver's, both NaN if it does not converge.
     """
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
     recipe = Recipe(lambda_l, lambda_u)

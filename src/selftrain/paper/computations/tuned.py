@@ -1,8 +1,8 @@
 r"""The best recipe of a problem: hyperparameters that minimise the error of the last step.
 
 The paper tunes $(\lambda_L, \lambda_U, \Gamma)$, or $(\lambda_L, \lambda_U, a)$ with the
-heuristics, for every T apart, with $\lambda \in (0, 0.1]$. The error has more than one valley, so
-the search begins at several recipes.
+heuristics, for each T separately, with $\lambda \in (0, 0.1]$. The error has several local minima,
+so the search starts from several recipes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from ...tuning.variables import variables
 
 TOLERANCE = 1e-9
 RAISED = 12
-"""How often the lower bound is doubled if the best run of a search cannot be confirmed."""
+"""Largest number of times that the lower bound of lambda_u is doubled because the solver cannot
+confirm the best run of a search."""
 
 
 def tuned(
@@ -33,7 +34,9 @@ def tuned(
     starts: Iterable[Recipe],
     largest_ridge: float = LARGEST_RIDGE,
 ) -> Optimum:
-    """Tune a recipe for the last error: rough searches from all starts, the best one finished.
+    """Tune a recipe for the error of the last step.
+
+    Rough searches are made from all starts; the best one is finished at full accuracy.
 
     >>> problem = Problem(0.5, 2.0, 0.5, 0.75**2, steps=1)
     >>> best = tuned(problem, ("lambda_l", "lambda_u"), [Recipe(0.05, 0.05)])
@@ -51,7 +54,7 @@ def tuned(
     for _ in range(RAISED):
         try:
             return optimize(problem, over, bounds, start=best, starts=1, tolerance=TOLERANCE)
-        except StageError:  # ridges too small to be confirmed: those above them are searched
+        except StageError:  # the ridges are too small to be confirmed: search above them
             bounds, best = _raised(bounds, best)
     raise NoGradient("no recipe near the best one has a run that is confirmed")
 
@@ -73,7 +76,7 @@ def constants(recipe: Recipe, *names: str) -> dict[str, Any]:
 def _raised(
     bounds: dict[str, tuple[float, float]], best: Recipe
 ) -> tuple[dict[str, tuple[float, float]], Recipe]:
-    """Return bounds whose lower end is above the ridge of the steps, and the recipe within them."""
+    """Return bounds with a lower end above lambda_u of the recipe, and the recipe within them."""
     low, high = bounds["lambda_u"]
     floor = min(2 * max(low, float(np.min(best.lambda_u))), 0.5 * high)
     raised = {**bounds, "lambda_u": (floor, high)}

@@ -1,8 +1,8 @@
 r"""The two heuristics, annealed labels and a fixed bias: each alone, both, and with few labels.
 
-`ablation` tunes the four variants. `theory` and `finite` tune both heuristics together, for very
-few labels too; the bias is that of step 0, and `best_bias` is the error of the last direction with
-its best bias.
+`ablation` tunes all four combinations. `theory` and `finite` use both heuristics, also with very
+few labels; the bias is that of step 0, and `best_bias` is the error of the last direction with the
+best bias.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAYS = ("neither", "annealing", "bias fixed", "both")
 def ablation(
     alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int
 ) -> dict[str, Any]:
-    """Compute errors of the four variants after T steps, and what they are compared with."""
+    """Compute the errors of the four combinations `WAYS` after T steps, and reference errors."""
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
     neither = tuned(problem, RIDGES, plain_starts(steps))
     fixed = tuned(problem, RIDGES, _fixed(neither.recipe, steps))
@@ -55,13 +55,15 @@ def _fixed(neither: Recipe, steps: int) -> list[Recipe]:
 
 
 def _annealed(neither: Recipe, steps: int) -> list[Recipe]:
-    """Return starts with little annealing: with a trained bias, sharper labels collapse."""
+    """Return starts for annealing with a trained bias, the first with little annealing: sharper
+    labels collapse.
+    """
     starts = [neither.replace(annealing=a / steps) for a in (0.02, 0.2)]
     return [*starts, *(start.replace(fix_bias=False) for start in helped_starts(steps))]
 
 
 HARDLY = Recipe(lambda_l=1e-9, lambda_u=1e-10)
-"""Steps that change almost nothing, for cases in which stronger ones collapse."""
+"""A start with steps that hardly change the model, for cases in which larger steps collapse."""
 
 MEASURED = ("error", "one_minus_cosine", "bias_to_norm")
 
@@ -74,7 +76,7 @@ def best(alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int) -
 
 
 def theory(**setting: Any) -> dict[str, Any]:
-    """Return the last step of the tuned run in the large-system limit, and its references."""
+    """Return the last step of the tuned run in the large-system limit, and reference errors."""
     found = best(**setting)
     run = found.trajectory
     problem = found.problem
@@ -89,8 +91,8 @@ def theory(**setting: Any) -> dict[str, Any]:
 
 
 def _naive(problem: Problem) -> float:
-    """Return the error of tuned naive self-training; where all runs predict one class, so that the
-    error has no gradient, that of this class.
+    """Return the error of tuned naive self-training; if all runs predict one class, so that the
+    error has no gradient, return the error of that prediction.
     """
     starts = (*plain_starts(problem.steps), HARDLY)
     try:
@@ -110,7 +112,7 @@ def finite(features: int, seed: int, **setting: Any) -> dict[str, Any]:
 
 
 def _with_best_bias(cosine: float, problem: Problem) -> float:
-    """Return the error of a direction with its best bias."""
+    """Return the error of a direction, given by its cosine, with the best bias."""
     test = problem.test_mixture
 
     def error(bias: float) -> float:

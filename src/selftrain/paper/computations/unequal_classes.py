@@ -1,9 +1,9 @@
 r"""Self-training of K classes of unequal proportions: which class is lost, and what saves it.
 
-Means are on a simplex. `WAYS` are three ways to train: naively; with the heuristics of the first
-paper (bias fixed, labels annealed); and with these after a first fit that weighs the classes
-equally. `best_bias` gives the last class vectors their best biases: what is lost then is lost to
-the directions.
+The class means form a simplex. `WAYS` are three ways to train: naive; with the heuristics of the
+self-training paper (bias fixed, labels annealed); and with these after a first fit that weights the
+classes equally. `best_bias` gives the last class vectors their best biases: the error that remains
+is due to their directions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ NAIVE = Recipe(lambda_l=0.2, lambda_u=0.02)
 HELPED = NAIVE.replace(fix_bias=True, annealing=0.15)
 TOLERANCE = 1e-3
 OTHERS = 1e-9
-"""The proportion of each other class in a group that stands for one class alone."""
+"""Proportion of each other class in a sample group that represents a single class; proportions must
+be positive."""
 
 
 class Setting(NamedTuple):
@@ -42,7 +43,7 @@ class Setting(NamedTuple):
 
 
 def setting(classes: int) -> Setting:
-    """Return the setting of three classes, or of ten."""
+    """Return the setting of three classes, or of any other number (the figure uses ten)."""
     if classes == 3:
         clusters = Clusters.from_gram(1.5 * (np.eye(3) - 1 / 3), 0.5)
         return Setting((0.7, 0.2, 0.1), clusters, 1.0, 3.0)
@@ -52,7 +53,10 @@ def setting(classes: int) -> Setting:
 
 
 def protocol(classes: int, way: str, steps: int) -> Protocol:
-    """Write a way to train out as a protocol."""
+    """Return one of the `WAYS` to train as a protocol.
+
+    "weighted" splits the labelled samples into one group per class, with equal total weights.
+    """
     shares, clusters, alpha_l, alpha_u = setting(classes)
     problem = Problem(alpha_l, alpha_u, shares, steps=steps, clusters=clusters)
     plain = protocol_of(problem, NAIVE if way == "naive" else HELPED)
@@ -101,7 +105,7 @@ def rare_class_run(classes: int, way: str, steps: int, features: int, seed: int)
 
 
 def best_bias(run: ClassTrajectory) -> tuple[float, Array]:
-    """Return the smallest error of the last class vectors with any biases, and its recalls."""
+    """Return the error of the last class vectors with their best biases, and the recalls."""
     shares, covariances = np.array(run.proportions), run.covariances[-1]
     scale = float(np.sqrt(np.trace(covariances[0])))
 

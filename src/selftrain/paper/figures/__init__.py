@@ -1,1 +1,1 @@
-"""One module per figure: what to compute, how to draw it, and the claims it must bear out."""
+"""One module per figure: what to compute, how to draw it, and how to judge its claims."""

@@ -1,4 +1,4 @@
-"""Which of the two heuristics matters: neither, annealed labels only, a fixed bias only, both."""
+"""Ablation of the two heuristics: neither, annealed labels only, a fixed bias only, both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best annealing against T, the sharpness it leads to, and how hard the labels become."""
+"""The best annealing against T, the resulting sharpness, and the hardness of the labels."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _hardening(case: xr.Dataset) -> Judged:
 
 
 def _exponents(chains: xr.Dataset) -> list[float]:
-    """Return the powers of T with which a* falls, of all cases; none if the runs are too short."""
+    """Return, for all cases, the exponent of T in a*; empty if the runs are too short."""
     if chains["T"].size < 3:
         return []
     cases = chains["annealing"].stack(case=("rho", "delta")).transpose("case", "T")

@@ -1,6 +1,4 @@
-"""Relative error of balanced classes for batches from large to too small, and its limit for ever
-more steps.
-"""
+r"""Relative error of balanced classes for large to small batches, and its limit $T \to \infty$."""
 
 from __future__ import annotations
 
@@ -22,10 +20,10 @@ ENDLESS_BATCHES = (
     *(0.98, 0.99, 0.995, 0.999, 1.0, 1.001, 1.005, 1.01, 1.02, 1.05, 1.1, 1.2),
 )
 THRESHOLD = 1.0
-r"""Below this $\alpha_U$ no number of steps leads to supervised learning."""
+r"""Below this $\alpha_U$, no number of steps reaches the error of supervised learning."""
 
 ENOUGH = 1.5
-r"""From this $\alpha_U$ on batches are large enough for the sentences on selection."""
+r"""Smallest $\alpha_U$ for which the paper's sentences on selection are judged."""
 
 POOR = Bar(0.25, "a quarter above supervised learning; larger batches end within a hundredth")
 DRASTIC = Bar(0.05, "a twentieth of the error is visible in the figure")

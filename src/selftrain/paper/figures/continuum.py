@@ -86,12 +86,12 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _nearer(paths: xr.Dataset) -> Criterion:
-    """Require runs to approach their limit with every T."""
+    """Require that runs come closer to their limit with every larger T."""
     return positive("smallest fall of the difference", _falls(paths["apart"]))
 
 
 def _falls(values: xr.DataArray) -> float:
-    """Return the smallest fall from one T to the next; NaN if there is one T only."""
+    """Return the smallest decrease from one T to the next; NaN if there is only one T."""
     return float(-values.diff("steps").max()) if values.steps.size > 1 else float("nan")
 
 
@@ -105,7 +105,7 @@ def _ends_early(paths: xr.Dataset) -> tuple[Criterion, Criterion]:
 
 
 def _elapsed(paths: xr.Dataset) -> xr.DataArray:
-    """Return the time of the longest runs in time scales."""
+    """Return the total time of the longest runs, in units of their time scale."""
     last = paths.isel(steps=-1)
     return last["lambda_u"] * last["steps"] / last["time_scale"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SMALL = "small-batches"
-"""The panel of our own choice: the paper calls batches that small catastrophic."""
+"""A panel that is not in the paper, which calls such small batches catastrophic."""
 
 PANELS: dict[str, dict[str, Any]] = {
     "usual": {},
@@ -28,10 +28,10 @@ PANELS: dict[str, dict[str, Any]] = {
     "large-batches": {"alpha_u": 8.0},
     SMALL: {"alpha_u": 0.25},
 }
-"""How each panel differs from the usual setting."""
+"""For each panel, the parameters that differ from the usual setting."""
 
 COLUMNS = 3
-"""Panels next to each other."""
+"""Number of panels in a row."""
 
 ROUNDING = Bar(1e-9, "searches end that far from an optimum")
 STILL = Bar(1e-6, "a thousandth of what a picture shows")
@@ -39,7 +39,7 @@ STILL = Bar(1e-6, "a thousandth of what a picture shows")
 
 def tasks(quick: bool) -> Tasks:
     def panel(name: str) -> Task:
-        # below one sample per feature only balanced runs keep a direction
+        # with less than one sample per feature, only balanced runs have a direction in the end
         rhos = RHOS[:1] if name == SMALL else RHOS
         return chains(quick, {"rho": rhos, "selection": (False, True)}, **PANELS[name])
 
@@ -75,7 +75,7 @@ def draw(data: Data) -> Drawn:
 
 
 def _amounts(one: xr.Dataset) -> list[float]:
-    """Return what is the same in a panel."""
+    """Return the parameters that are fixed in a panel."""
     return [fixed(one, name) for name in ("alpha_l", "alpha_u", "delta")]
 
 
@@ -104,8 +104,8 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _falls(one: xr.Dataset) -> xr.DataArray:
-    """Return by which fraction of 1 - cosine the cosine falls at each doubling of T; negative
-    where it grows.
+    """Return the decrease of the cosine at each doubling of T, as a fraction of 1 - cosine;
+    negative if the cosine grows.
     """
     off = one["one_minus_cosine"]
     return off.diff("T") / off.isel(T=slice(0, -1)).values

@@ -1,4 +1,4 @@
-r"""Two fits of self-distillation, tuned: hard labels, linear ones, and the best between."""
+r"""Two tuned fits of self-distillation: hard labels, linear labels, and the best sharpness."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _against_best(gain: xr.DataArray) -> list[Judged]:
-    """Judge what only the full version has: gains against that of the best sharpness."""
+    """Judge gains relative to that of the best sharpness, which only the full version has."""
     best = gain.sel(labels="tuned")
     shares = {kind: gain.sel(labels=kind) / best for kind in ("hard", "linear")}
     enough = shares["hard"].sel(alpha_l=best.alpha_l >= FROM)

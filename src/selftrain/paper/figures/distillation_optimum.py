@@ -55,7 +55,7 @@ def draw(data: Data) -> Drawn:
 
 
 def moderate(gain: xr.DataArray) -> Ruling:
-    """Rule on a gain that is largest inside the range of alpha, and small at both ends."""
+    """Rule on the claim that the gain is large inside the range of alpha and small at both ends."""
     largest = gain.max()
     ends = [float(gain.isel(alpha_l=end) / largest) for end in (0, -1)]
     return at_full_size(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SEEDS = {128: 256, 1024: 512, 8192: 64, 2**20: 4}
 SEEDS_QUICK = {128: 32, 1024: 16, 8192: 8}
 ENOUGH = 8
-"""A standard deviation from fewer seeds is too uncertain to judge by."""
+"""Smallest number of seeds from which a standard deviation is accurate enough to judge claims."""
 STATE = ("q", "m", "bias")
 GOOD = Bar(0.1, "a tenth of a quantity is what the eye sees in its panel")
 VERY_GOOD = Bar(0.02, "a fifth of what the eye sees")
@@ -30,8 +30,8 @@ DISCREPANCY = Bar(0.1, "a tenth of a quantity is what the eye sees in its panel"
 ROOT = Bar(0.05, "a tenth of the exponent")
 
 SHOWN_EVERY, APART = 2, 0.36
-"""Steps between those at which finite systems are drawn, and between the sizes at one of them, so
-that no marker hides another.
+"""Finite systems are drawn at every second step, and markers of different N are shifted by 0.36 of
+a step, so that no marker hides another.
 """
 
 TITLES = {
@@ -43,7 +43,7 @@ TITLES = {
 
 
 def runs(rhos: tuple[float, ...], seeds: Mapping[int, int]) -> dict[str, Task]:
-    """Return the theory, and as many finite systems of each size as `seeds` says."""
+    """Return the tasks of theory and finite systems; `seeds` maps N to the number of systems."""
     return with_systems(THEORY, RUN, {"rho": rhos}, EXPERIMENT, seeds)
 
 
@@ -92,7 +92,7 @@ def judge(data: Data) -> list[Judged]:
 
 
 def judge_at(data: Data, rho: float) -> list[Judged]:
-    """Judge the sentences of the appendix at one rho: agreement at N = 1024, fluctuations, and the
+    """Judge the claims of the appendix at one rho: agreement at N = 1024, fluctuations, and the
     error.
     """
     theory = data["theory"].sel(rho=rho)
@@ -141,7 +141,7 @@ def judge_at(data: Data, rho: float) -> list[Judged]:
 
 
 def powers(data: Data) -> Judged:
-    """Judge how fluctuations fall with N, at every rho."""
+    """Judge how fluctuations decrease with N, at every rho."""
     exponents = {
         (float(rho), name): _exponent(
             [(n, one.sel(rho=rho)) for n, one in by_size(data) if one.seed.size >= ENOUGH], name
@@ -168,7 +168,7 @@ def powers(data: Data) -> Judged:
 
 def agree(one: xr.Dataset, theory: xr.Dataset, name: str) -> Agreement:
     """Compare means of a quantity over seeds with the theory, relative to it at each step."""
-    # the bias is zero at rho = 1/2: what it competes with is the overlap
+    # the bias is zero at rho = 1/2, so it is compared in units of the overlap
     return over_seeds(one[name], theory[name], abs(theory["m" if name == "bias" else name]))
 
 
@@ -201,10 +201,10 @@ def _agrees(
 
 
 def _exponent(sizes: Sequence[tuple[int, xr.Dataset]], name: str) -> tuple[float, float]:
-    """Return the power of N with which a standard deviation falls, and its standard error.
+    """Return the exponent of N in the standard deviation over seeds, and its standard error.
 
-    The logarithm of a standard deviation from n seeds errs by 1/sqrt(2(n - 1)); steps of a run are
-    correlated, so averaging over them reduces that little.
+    The standard error of the logarithm of a standard deviation from n seeds is 1/sqrt(2(n - 1));
+    averaging over steps hardly reduces it, because they are correlated.
     """
     logs = np.log([features for features, _ in sizes])
     spreads = [float(np.log(one[name].std("seed", ddof=1)).mean()) for _, one in sizes]

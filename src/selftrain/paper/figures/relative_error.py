@@ -1,4 +1,4 @@
-"""Error of tuned self-training over that of supervised learning with as many labelled samples."""
+"""Ratio of the error of tuned self-training to that of supervised learning with as many samples."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _slope(ratio: xr.DataArray) -> float:
-    """Return the largest power of T with which a deviation from one falls at the end."""
+    """Return the largest exponent of T in the deviation from one, from the last T."""
     each = abs(ratio - 1).stack(case=("delta", "selection")).transpose("case", "T")
     return max(last_slope(ratio["T"], one.values) for one in each)
 
@@ -126,7 +126,9 @@ def _place_of_largest(values: xr.DataArray) -> str:
 
 
 def _stuck(gradient: xr.DataArray) -> str:
-    """Say which searches ended at neither: the solver confirms no smaller ridge there."""
+    """Return a sentence that names the searches which ended neither at a minimum nor at a bound,
+    because the solver could not confirm smaller ridges.
+    """
     stuck = gradient > STUCK.size
     where = [
         f"rho = {float(one.rho):g}, Delta = {float(one.delta):g}, "

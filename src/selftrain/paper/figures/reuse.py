@@ -1,5 +1,5 @@
-"""Data reuse: unlabelled samples split into fresh batches or all of them in every step; labelled
-samples kept or not.
+"""Data reuse: unlabelled samples split into fresh batches, or all of them in every step; labelled
+samples in every step, or in step 0 only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SAMPLES = 8.0
-"""Unlabelled samples per feature, in all."""
+"""Unlabelled samples per feature, in total."""
 
 (LOWEST, HIGHEST), STEEPEST = BOUNDS["lambda_l"], BOUNDS["annealing"][1]
 RHOS = (0.5, 0.4, 0.2)
@@ -51,7 +51,7 @@ def tasks(quick: bool) -> Tasks:
 
 
 def last_errors(data: Data) -> xr.DataArray:
-    """Return the error of the last step, over rho, heuristics, reused, kept."""
+    """Return the error of the last step, with the axes rho, heuristics, reused and kept."""
     return data["theory"]["error"].isel(t=-1)
 
 
@@ -129,7 +129,9 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _full(error: xr.DataArray) -> list[Judged]:
-    """Judge the claims that need the full version: on keeping given labels and on naive runs."""
+    """Judge the claims that need the full version: on labelled samples in every step, and on naive
+    runs.
+    """
     keeping = error.sel(kept=True) / error.sel(kept=False)
     mild, strong = keeping.sel(rho=[0.5, 0.4]), keeping.sel(rho=0.2)
     reused = error.sel(reused=True, kept=False)

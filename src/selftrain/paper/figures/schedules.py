@@ -1,4 +1,4 @@
-"""How close self-training comes to the Bayes error with hyperparameters free at every step."""
+"""Self-training with hyperparameters free at every step, compared with the Bayes error."""
 
 from __future__ import annotations
 
@@ -161,7 +161,9 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _rule_of_thumb(best: xr.Dataset, longest: int) -> Judged:
-    """Judge how the best ridges fall with t, from the longest runs with all free, bias fixed."""
+    """Judge how the best ridges fall with t, from the longest runs with all hyperparameters free
+    and the bias fixed.
+    """
     if longest < 64:
         unknown = below("distance of the exponent from -1", np.nan, BALANCED)
         words = "Runs of 64 steps or more are needed to tell."

@@ -116,7 +116,7 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _improved(few: xr.DataArray) -> Judged:
-    """Judge whether selection improves short runs at one rho, by its best reduction."""
+    """Judge whether selection improves short runs at one rho, by its largest reduction."""
     return Judged(
         "improved",
         at_full_size(above("largest reduction", few.max(), MUCH)),

@@ -1,4 +1,4 @@
-"""One step with ridges up to 10: finite systems far from the theory unless they are very large."""
+"""One step with ridges up to 10: finite systems are far from the theory unless very large."""
 
 from __future__ import annotations
 

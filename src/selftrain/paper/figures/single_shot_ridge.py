@@ -1,4 +1,4 @@
-"""Best ridges of one step of self-training up to 10,000: they diverge if classes are balanced."""
+"""Best ridges, up to 10,000, of one step of self-training: they diverge if classes are balanced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ RATIOS = tuple(float(2.0**k) for k in np.arange(-2, 7.5, 0.5))
 RATIOS_QUICK = (0.5, 4.0, 128.0)
 AT_BOUND = Bar(0.01, "a search ends at a bound to far less than a hundredth")
 JUMP = 100.0
-"""Ridges of neighbours that differ by a larger factor belong to different local minima."""
+"""Neighbouring ridges that differ by a larger factor belong to different local minima; no line
+joins them."""
 
 RIDGES = ("lambda_l", "lambda_u")
 

@@ -15,7 +15,7 @@ STEPS, STEPS_QUICK, SEEDS, SEEDS_QUICK = 3, 1, 24, 4
 SOURCES = {"synthetic": "synthetic\nGaussian data", "real": "real samples"}
 ABOVE = Bar(0.05, "a twentieth of the error")
 SURE = 2.5
-"""Standard errors of a mean over 24 seeds that chance exceeds in one of a hundred."""
+"""Number of standard errors of a mean over 24 seeds that chance exceeds with probability 1 %."""
 
 MORE = Bar(0.3, "beyond what finite size explains")
 

@@ -1,4 +1,4 @@
-r"""Weights and training logits of a finite system against their laws, $\rho = 0.4$."""
+r"""Distributions of weights and training logits, finite system and theory, $\rho = 0.4$."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ KINDS = {"weights": r"weights  $w_i^{(t)}$", "logits": r"logits  $u_\nu^{(t)}$"}
 ALMOST_COMPLETE = Bar(0.03, "1/sqrt(1024): what chance makes of a sample of 1024")
 COLORS = (style.BLUE, style.GREEN, style.YELLOW, style.ORANGE)
 GOOD = Bar(0.06, "twice what counts as almost complete")
-"""Distances of distribution functions."""
+"""Largest distance of distribution functions, for `ALMOST_COMPLETE` and for `GOOD` agreement."""
 
 
 def finite_systems(rhos: Sequence[float], sizes: Sequence[int], quick: bool) -> dict[str, Task]:
-    """Return one system for each rho and N that is drawn, and several that are judged."""
+    """Return the tasks of one system for each rho and N, which is drawn, and of several systems, by
+    which claims are judged.
+    """
     fixed: dict[str, Any] = {**EXPERIMENT, "shown": SHOWN}
     axes: dict[str, Any] = {"rho": tuple(rhos)}
     drawn = Grid({**axes, "features": tuple(sizes)}, {**fixed, "seed": 0})
@@ -67,7 +69,7 @@ def step_legend(one: xr.Dataset) -> list[Any]:
 
 
 def draw_kind(ax: Axes, one: xr.Dataset, kind: str) -> None:
-    """Draw histograms of one system and the densities of their laws."""
+    """Draw histograms of one system and the densities of the theory."""
     for step, color in step_colors(one).items():
         at = one.sel(step=step)
         histogram, edges = at[f"{kind}_histogram"].values, at[f"{kind}_edge"].values
@@ -81,7 +83,7 @@ def judge(data: Data) -> list[Judged]:
 
 
 def judge_law(key: str, data: Data, kind: str, rho: float, features: int) -> Judged:
-    """Judge whether the mean distribution function over the systems agrees with the law."""
+    """Judge whether the mean distribution function over systems agrees with the theory."""
     here = dict(by_size(data))[features].sel(rho=rho)
     bar = ALMOST_COMPLETE if features > 1024 else GOOD
     share, law = here[f"{kind}_share"], here[f"{kind}_law"].isel(seed=0)

@@ -1,4 +1,4 @@
-r"""Weights and training logits against their laws, for three $\rho$ and two $N$."""
+r"""Distributions of weights and training logits for three $\rho$ and two $N$."""
 
 from __future__ import annotations
 
