@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
-from selftrain.protocol import PseudoLabels, Use, protocol_of
+from selftrain.protocol import Fit, Protocol, PseudoLabels, SampleGroup, Use, protocol_of
 from selftrain.simulation.designs.sample_sources import GaussianSource
 from selftrain.simulation.engines.explicit import MeasuredEngine
 from selftrain.simulation.run_plan import plan_run
@@ -119,3 +119,17 @@ def test_an_earlier_teacher_relabels_the_labelled_samples() -> None:
     theory = np.array([m, [run.history.square(t) for t in range(4)], run.bias[:, 0]])
     error = np.std(found, axis=0, ddof=1) / 4
     assert np.abs((np.mean(found, axis=0) - theory) / error).max() < 4
+
+
+def test_a_faded_fit_that_teaches_nobody_collapses_nobody() -> None:
+    """Fit 1 has hardly any weights; the last fit, taught by fit 0, is the same without it."""
+    groups = tuple(SampleGroup(name, 2.0, 0.3, 0.5) for name in ("given", "faded", "fresh"))
+    first = Fit(0.5, "logistic", (Use("given"),))
+    faded = Fit(1e12, "logistic", (Use("faded", 1.0, PseudoLabels(0)),))
+    last = Fit(0.5, "logistic", (Use("fresh", 1.0, PseudoLabels(0)),))
+    run = solve(Protocol(groups, (first, faded, last)), tolerance=1e-3)
+    alone = solve(Protocol((groups[0], groups[2]), (first, last)), tolerance=1e-3)
+    assert run.collapsed_at is None
+    assert run.error[2] == pytest.approx(alone.error[1], rel=1e-5)
+    taught = last._replace(uses=(Use("fresh", 1.0, PseudoLabels(1)),))
+    assert solve(Protocol(groups, (first, faded, taught)), tolerance=1e-3).collapsed_at == 2

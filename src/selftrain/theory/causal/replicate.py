@@ -212,13 +212,15 @@ class Replicate:
         self.gains[t] = self._setting.space.mean_gain(trial.gain, history.components)
 
     def _faded(self, t: int, fit: Fit) -> bool:
-        """Return whether the weights of fit t - 1 are negligible beside its bias, so that the
-        labels of fit t, if all are pseudo-labels and the bias is trained, are of one class.
+        """Return whether all labels of fit t, whose bias is trained, are of one class because they
+        come from fits with negligible weights beside their bias.
         """
         if t == 0 or fit.bias_of is not None or not _only_pseudo_labels(fit):
             return False
-        norm = math.sqrt(self.history.square(t - 1)) * self._setting.protocol.length
-        return bool(norm < ONLY_BIAS * np.abs(self.bias[t - 1]).max())
+        teachers = {use.labels.teacher for use in fit.uses if use.labels is not None}
+        length = self._setting.protocol.length
+        norms = {r: math.sqrt(self.history.square(r)) * length for r in teachers}
+        return all(norms[r] < ONLY_BIAS * np.abs(self.bias[r]).max() for r in teachers)
 
     def _class_lost(self, t: int, fit: Fit) -> bool:
         """Return whether a class is missing among the labels of a fit with a trained bias; raise if
