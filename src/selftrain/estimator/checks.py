@@ -14,6 +14,7 @@ from ..arrays import Array
 from ..errors import InvalidInput
 from .blocks import is_dask, is_sparse
 from .preprocessing import NARROWEST
+from .same_samples import per_samples
 from .targets import Classes, no_such_class
 
 FEW_LEVELS = 64
@@ -98,9 +99,9 @@ def medians(X: Any, matrix: Array) -> Array:
     """
     missing = np.isnan(matrix).sum(axis=0)
     which = np.flatnonzero(missing)
-    found = np.median(matrix, axis=0)
+    found = _medians(matrix).copy()
     if not which.size:
-        return np.asarray(found)
+        return found
     names = list(getattr(X, "columns", range(matrix.shape[1])))
     counts = listed([f"{names[k]} ({missing[k]})" for k in which])
     warnings.warn(
@@ -111,6 +112,11 @@ def medians(X: Any, matrix: Array) -> Array:
     imputer = SimpleImputer(strategy="median", keep_empty_features=True)
     found[which] = imputer.fit(matrix[:, which]).statistics_
     return np.asarray(found)
+
+
+@per_samples
+def _medians(matrix: Array) -> Array:
+    return np.asarray(np.median(matrix, axis=0))
 
 
 def check_digits(X: Any, matrix: Any) -> None:

@@ -19,6 +19,7 @@ from ..errors import InvalidInput
 from ..fields import number
 from .checks import GivenRows, given, text_columns
 from .evaluation import labeled_scorer
+from .same_samples import first_made
 from .targets import Classes, no_such_class, read_targets, warn_about_labels
 
 
@@ -75,7 +76,7 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_class_weight(self.class_weight)
         target = read_targets(y, self.unlabeled)
-        matrix = self._rows(X, reset=True)
+        matrix = first_made(X, self._rows(X, reset=True), type(self))
         rows = given(matrix, target, sample_weight)
         self.classes_ = rows.target.names
         check_weighted_classes(self.class_weight, self.classes_.tolist())

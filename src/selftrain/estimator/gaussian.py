@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from ..arrays import Array
 from .anchored import Outcome, TwoClasses, Unlabeled, history_entry
-from .blocks import Block, Stacked
+from .blocks import Stacked
 from .folds import Labeled, held_out_likelihood
 from .mixture import ScoreMixture
 
@@ -52,6 +52,20 @@ class Means(NamedTuple):
     positive: Array
 
 
+class Fixed(NamedTuple):
+    """What is the same in all steps of a run.
+
+    Attributes:
+        metric: squared lengths of the axes.
+        lengths: squared lengths of the samples in the metric.
+        along_total: products of the samples with the sum of all of them, in the metric.
+    """
+
+    metric: Array
+    lengths: Array
+    along_total: Array
+
+
 def self_train_gaussian(
     problem: TwoClasses, metric: Array, start: Outcome | None = None
 ) -> Outcome:
@@ -67,13 +81,17 @@ def self_train_gaussian(
     mixture = problem.mixture(own, others)
     labels = np.asarray(expit(mixture.log_odds(others)))
     total = _sum(table, problem.masses)
-    lengths = table.column(lambda block: block**2 @ metric)
+    fixed = Fixed(
+        metric,
+        table.column(lambda block: block**2 @ metric),
+        table.column(lambda block: block @ (metric * total)),
+    )
     means = _means(problem, labels, total)
     rows = float(weights.sum())
     history: list[dict[str, Any]] = []
     near = None  # the supervised scores of the start have another scale
     for step in range(problem.constants.steps if rows > 0 else 0):
-        own, others = np.split(_scored(problem, means, lengths, metric), [len(own)])
+        own, others = np.split(_scored(problem, means, fixed), [len(own)])
         near = mixture = problem.mixture(own, others, near)
         previous, labels = labels, problem.labels(mixture, others, step)
         means = _means(problem, labels, total)
@@ -187,22 +205,21 @@ def _means(problem: TwoClasses, labels: Array, total: Array) -> Means:
     return Means(np.stack([total - sums, sums]) / both[:, None], both, positive)
 
 
-def _scored(problem: TwoClasses, means: Means, lengths: Array, metric: Array) -> Array:
+def _scored(problem: TwoClasses, means: Means, fixed: Fixed) -> Array:
     """Return the leave-one-out score of every sample: the class means are computed without it.
 
-    `lengths` are the squared lengths of the samples in the metric.
+    The samples are read once: products with the other mean are what is left of those with the sum.
     """
-    dual = means.centers * metric
+    dual = means.centers[1] * fixed.metric
+    positive = problem.table.column(lambda block: block @ dual)
+    negative = (fixed.along_total - means.masses[1] * positive) / means.masses[0]
 
-    def without(k: int, block: Block, length: Array, taken: Array) -> Array:
-        near = block @ dual[k]
+    def without(k: int, near: Array, taken: Array) -> Array:
         left = np.maximum(means.masses[k] - taken, 1e-3 * means.masses[k])
-        return np.asarray(near - taken * (length - near) / left)
+        return np.asarray(near - taken * (fixed.lengths - near) / left)
 
-    def part(block: Block, length: Array, mass: Array, taken: Array) -> Array:
-        return without(1, block, length, taken) - without(0, block, length, mass - taken)
-
-    return problem.table.column(part, lengths, problem.masses, means.positive)
+    others = problem.masses - means.positive
+    return without(1, positive, means.positive) - without(0, negative, others)
 
 
 def _outcome(

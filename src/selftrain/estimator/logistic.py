@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import expit
 
 from ..arrays import Array
@@ -55,7 +55,7 @@ class Minimum(NamedTuple):
 
     point: Array
     scores: Array
-    factor: tuple[Array, bool]
+    factor: Array
 
 
 def fit_student(
@@ -66,7 +66,7 @@ def fit_student(
     count = len(table.labeled)
     residual, curvature = (each[:count] for each in _local(scores, targets))
     extended = np.column_stack([table.labeled, np.ones(count)])
-    leverage = np.einsum("ij,ji->i", extended, scipy.linalg.cho_solve(factor, extended.T))
+    leverage = np.einsum("ij,ji->i", extended, _solve(factor, extended.T))
     left = np.maximum(1.0 - leverage * curvature, 1e-3)
     held_out = scores[:count] + leverage * residual / left
     return Student(point[:-1], float(point[-1]), scores[count:], held_out)
@@ -91,7 +91,7 @@ def minimise(
         slope, hessian = table.total(_moments, residual, thinned * curvature)
         slope = slope + full * point
         factor = _factor(hessian + np.diag(full))
-        step = scipy.linalg.cho_solve(factor, -slope)
+        step = _solve(factor, -slope)
         decrement = -float(slope @ step)
         along = _scores(table, step)
         if decrement <= tolerance**2 * scale:
@@ -154,14 +154,24 @@ def _moments(block: Block, residual: Array, curvature: Array) -> tuple[Array, Ar
     return slope, hessian
 
 
-def _factor(hessian: Array) -> tuple[Array, bool]:
-    """Return the Cholesky factor, with a small multiple of the trace added if saturated samples
-    leave no curvature.
+def _factor(hessian: Array) -> Array:
+    """Return the lower Cholesky factor, with a small multiple of the trace added if saturated
+    samples leave no curvature.
+
+    LAPACK is called directly: for small matrices the checks of scipy.linalg take longer.
     """
-    lift = 0.0
+    trace = float(np.trace(hessian))
+    if not np.isfinite(trace):
+        raise SelfTrainError("the logistic fit overflowed")
+    lifted, lift = hessian, 0.0
     while True:
-        try:
-            lifted = hessian + lift * np.eye(hessian.shape[0])
-            return scipy.linalg.cho_factor(lifted, lower=True)
-        except scipy.linalg.LinAlgError:
-            lift = max(10 * lift, 1e-12 * float(np.trace(hessian)), 1e-12)
+        factor, failed = dpotrf(lifted, lower=1, clean=0)
+        if not failed:
+            return np.asarray(factor)
+        lift = max(10 * lift, 1e-12 * trace, 1e-12)
+        lifted = hessian + lift * np.eye(hessian.shape[0])
+
+
+def _solve(factor: Array, right: Array) -> Array:
+    """Solve with a lower Cholesky factor."""
+    return np.asarray(dpotrs(factor, right, lower=1)[0])

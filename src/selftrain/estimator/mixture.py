@@ -115,9 +115,10 @@ def fit_mixture(
     squares = scores**2
     for _ in range(limit):
         p = weights * expit(mixture.log_odds(scores))
-        mass = np.array([total - p.sum(), p.sum()])
-        first = np.array([(weights - p) @ scores, p @ scores])
-        second = np.array([(weights - p) @ squares, p @ squares])
+        rest, positive = weights - p, p.sum()
+        mass = np.array([total - positive, positive])
+        first = np.array([rest @ scores, p @ scores])
+        second = np.array([rest @ squares, p @ squares])
         counted = mass + anchor_share * fixed
         updated = _from_sums(
             mass + fixed, firsts + first, seconds + second, counted, shrinkage, share
@@ -145,10 +146,10 @@ def _from_sums(
     means = first / safe
     spread = np.maximum(second / safe - means**2, 0.0)
     pooled = float(mass @ spread / mass.sum())
-    floor = 1e-6 * (pooled + float(np.ptp(means)) ** 2) + 1e-12
+    floor = 1e-6 * (pooled + float(means[1] - means[0]) ** 2) + 1e-12
     variances = np.maximum((1 - shrinkage) * spread + shrinkage * pooled, floor)
     if share is None:
-        share = float(np.clip(counted[1] / counted.sum(), LEAST_SHARE, 1 - LEAST_SHARE))
+        share = min(max(float(counted[1] / counted.sum()), LEAST_SHARE), 1 - LEAST_SHARE)
     return ScoreMixture(
         (float(means[0]), float(means[1])), (float(variances[0]), float(variances[1])), share
     )

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InvalidInput
 from .anchored import Share, TwoClasses, Unlabeled
-from .blocks import Block, StoredRows, as_rows, is_sparse
+from .blocks import Block, Rows, StoredRows, as_rows, is_sparse
 from .checks import GivenRows
 from .folds import Labeled, assign_folds
-from .preprocessing import Basis, extremes, find_basis, shared_units
+from .preprocessing import Basis, Extremes, extremes, find_basis, shared_units
+from .same_samples import per_samples
 from .settings import Constants, Settings
 
 FEWEST_DIRECTIONS = 10
@@ -93,22 +95,55 @@ def prepare(
     if settings.directions is not None and settings.directions > most:
         accepted = f"must be at most {most}, a tenth of the samples (and 10 in any case)"
         raise InvalidInput("directions", settings.directions, accepted)
-    table = as_rows(rows.matrix)
-    ends = extremes(table)
-    kind = settings.preprocessing
-    if kind == "auto":
-        kind = "shared" if shared_units(table, ends) else "table"
-    directions = min(constants.directions, most)
-    basis = find_basis(table, weights, ends, kind, settings.clip, directions, random)
+    found = _in_directions(
+        rows.matrix,
+        weights,
+        settings.preprocessing,
+        settings.clip,
+        min(constants.directions, most),
+        random.get_state(),
+    )
+    random.set_state(found.state)
+    basis = found.basis
     known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    taken = table.take(known)
+    taken = found.table.take(known)
     first, mass = different_rows(taken, codes[known], weights[known])
     labeled, own = basis.coordinates(taken[first]), codes[known][first]
     folds = assign_folds(labeled, own, random)
-    coordinates = table.project(basis.coordinates, basis.variances.size).part(others)
-    unlabeled = Unlabeled(coordinates, weights[others])
-    share = filled(taken, ends.low)
-    return Prepared(constants, basis, kind, labeled, own, mass, folds, unlabeled, share)
+    unlabeled = Unlabeled(found.coordinates.part(others), weights[others])
+    share = filled(taken, found.ends.low)
+    return Prepared(constants, basis, found.kind, labeled, own, mass, folds, unlabeled, share)
+
+
+class InDirections(NamedTuple):
+    """All samples, their extremes and kind of columns, and what they are in their directions.
+
+    Attributes:
+        state: of the random numbers after the directions were found.
+    """
+
+    table: Rows
+    ends: Extremes
+    kind: str
+    basis: Basis
+    coordinates: Rows
+    state: Any
+
+
+@per_samples
+def _in_directions(
+    matrix: Any, weights: Array, kind: str, clip: float | None, directions: int, state: Any
+) -> InDirections:
+    """Find the directions of all samples; no label is needed."""
+    random = np.random.RandomState()
+    random.set_state(state)
+    table = as_rows(matrix)
+    ends = extremes(table)
+    if kind == "auto":
+        kind = "shared" if shared_units(table, ends) else "table"
+    basis = find_basis(table, weights, ends, kind, clip, directions, random)
+    coordinates = table.project(basis.coordinates, basis.variances.size)
+    return InDirections(table, ends, kind, basis, coordinates, random.get_state())
 
 
 def most_directions(weights: Array) -> int:

@@ -16,6 +16,7 @@ from ..blocks import is_dask, is_sparse
 from ..checks import check_digits, check_finite, medians
 from ..conventions import FewLabelConventions
 from ..prepared import MOST_IN_GRAPH
+from ..same_samples import same_samples
 from ..targets import Classes
 from .averaged import PREPROCESSING, Averaged, fit_averaged, self_training
 from .ensemble import Ensemble, fit_ensemble
@@ -91,15 +92,16 @@ class FewLabelClassifier(FewLabelConventions):
         marks unlabelled samples.
         """
         self._check_parameters()
-        matrix, target, _ = self._read(X, y)
-        self.kind_ = recognise(matrix) if self.kind == "auto" else self.kind
-        random = check_random_state(self.random_state)
-        with one_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # said above, once
-            self._model = self._fit_model(matrix, target, random)
-            self._graph = self._fit_graph(matrix, target, random)
-        self._describe()
-        self.transduction_ = self._transduce(matrix, target)
+        with same_samples():
+            matrix, target, _ = self._read(X, y)
+            self.kind_ = recognise(matrix) if self.kind == "auto" else self.kind
+            random = check_random_state(self.random_state)
+            with one_thread(), warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # said above, once
+                self._model = self._fit_model(matrix, target, random)
+                self._graph = self._fit_graph(matrix, target, random)
+            self._describe()
+            self.transduction_ = self._transduce(matrix, target)
         return self
 
     def _fit_model(
@@ -171,7 +173,8 @@ class FewLabelClassifier(FewLabelConventions):
         if reset:
             check_digits(X, matrix)
             self._medians = medians(X, matrix)
-        return np.where(np.isnan(matrix), self._medians, matrix)
+        missing = np.isnan(matrix)
+        return np.where(missing, self._medians, matrix) if missing.any() else matrix
 
     def _sparse(self, matrix: Any) -> Any:
         if self.kind not in ("auto", "text"):

@@ -15,6 +15,7 @@ from sklearn.preprocessing import QuantileTransformer
 from ...arrays import Array
 from ..blocks import as_rows
 from ..preprocessing import extremes
+from ..same_samples import per_samples
 
 FEWEST_VALUES = 10
 HEAVY = 6.0
@@ -39,12 +40,14 @@ class Units(NamedTuple):
     offset: Array
     unit: Array
 
+    @per_samples
     def transform(self, rows: Array) -> Array:
         """Return samples in these units."""
         with np.errstate(over="ignore"):
             return np.clip((rows - self.offset) / self.unit, -FARTHEST, FARTHEST)
 
 
+@per_samples
 def units_of(rows: Array) -> Units:
     """Find the units of all columns."""
     ends = extremes(as_rows(rows))
@@ -58,6 +61,7 @@ class Ranks(NamedTuple):
     columns: Array
     quantiles: Any
 
+    @per_samples
     def transform(self, rows: Array) -> Array:
         """Return samples with these columns as ranks from 0 to 1."""
         if not self.columns.size:
@@ -67,6 +71,7 @@ class Ranks(NamedTuple):
         return found
 
 
+@per_samples
 def ranks_of_heavy_tails(rows: Array) -> Ranks:
     """Find the columns with heavy tails."""
     varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)

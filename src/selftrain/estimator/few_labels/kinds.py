@@ -15,6 +15,7 @@ from ...arrays import Array
 from ..blocks import as_rows, is_sparse
 from ..prepared import FILLED_BY_WORDS, filled
 from ..preprocessing import extremes, shared_units
+from ..same_samples import per_samples
 
 KINDS = ("auto", "table", "image", "embedding", "text")
 
@@ -33,6 +34,7 @@ LOOKED_AT = 2000
 """Samples that are looked at: moments of a column need no more."""
 
 
+@per_samples
 def recognise(matrix: Any) -> str:
     """Return the kind of samples.
 

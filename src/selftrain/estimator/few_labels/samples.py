@@ -9,6 +9,7 @@ import numpy as np
 from ...arrays import Array
 from ..folds import assign_folds
 from ..prepared import different_rows
+from ..same_samples import per_samples
 
 
 class Samples(NamedTuple):
@@ -68,12 +69,22 @@ class Samples(NamedTuple):
 def distinct_samples(
     rows: Array, codes: Array, classes: int, random: np.random.RandomState
 ) -> Samples:
-    """Merge equal labelled samples and assign folds, by content rather than position."""
-    known, unknown = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+    """Merge equal labelled samples and assign folds, by content rather than position.
+
+    Samples keep their order, so that it does not depend on which of them are labelled.
+    """
+    known = np.flatnonzero(codes >= 0)
     first, mass = different_rows(rows[known], codes[known], np.ones(len(known)))
-    used = np.concatenate([known[first], unknown])
-    spread = rows.std(axis=0)
+    weights = np.where(codes < 0, 1.0, 0.0)
+    weights[known[first]] = mass
+    used = weights > 0
+    spread = _spread(rows)
     coordinates = rows[known[first]] / np.where(spread > 0, spread, 1.0)
     folds = assign_folds(coordinates, codes[known[first]], random)
-    weights = np.concatenate([mass, np.ones(len(unknown))])
-    return Samples(rows[used], codes[used], weights, folds, classes)
+    different = rows if used.all() else rows[used]
+    return Samples(different, codes[used], weights[used], folds, classes)
+
+
+@per_samples
+def _spread(rows: Array) -> Array:
+    return np.asarray(rows.std(axis=0))

@@ -1,8 +1,9 @@
 """Cross-validation of two models: each labelled sample is judged by fits without its label.
 
 Both models are fitted to the same folds, so their mistakes are compared sample by sample. A
-held-out sample joins the unlabelled ones, as if nobody had labelled it. How often the models
-disagree is counted on the many unlabelled samples; only who is right needs labels.
+held-out sample joins the unlabelled ones, as if nobody had labelled it; the samples stay the same,
+and all fits share what does not depend on labels (`same_samples.py`). How often the models disagree
+is counted on the many unlabelled samples; only who is right needs labels.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ..same_samples import Results
 from .inputs import Flags, Input
 from .models import Pair, fit, positive
 from .posterior import Cells
@@ -65,15 +67,15 @@ def gather(
     report: Callable[[], None] = lambda: None,
 ) -> Evidence:
     """Fit both models to all labels and without every fold; `report` is called after each pair."""
-    labeled = rows.codes >= 0
-    fitted = Pair(*(fit(model, rows, labeled) for model in models))
+    labeled, results = rows.codes >= 0, Results()
+    fitted = Pair(*(fit(model, rows, labeled, results) for model in models))
     unlabeled = Pair(*(positive(model, rows, ~labeled) for model in fitted))
     report()
     called = np.zeros((2, len(rows.codes)), dtype=bool)
     for outside in folds(rows, random):
         known = labeled & ~outside
         for own, model in zip(called, models, strict=True):
-            own[outside] = positive(fit(model, rows, known), rows, outside)
+            own[outside] = positive(fit(model, rows, known, results), rows, outside)
         report()
     held_out = Pair(*called[:, labeled])
     return Evidence(rows.codes[labeled].astype(float), held_out, unlabeled, fitted)

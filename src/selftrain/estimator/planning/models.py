@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ...errors import InvalidInput
 from ..classifier import SelfTrainingLinearClassifier
 from ..few_labels.classifier import FewLabelClassifier
+from ..same_samples import Results, same_samples
 from ..settings import Settings
 from .inputs import Flags, Input
 
@@ -68,14 +69,17 @@ def _is_semi_supervised(model: Any) -> bool:
     return own or "unlabeled" in model.get_params(deep=False)
 
 
-def fit(model: Any, rows: Input, known: Flags) -> Any:
+def fit(model: Any, rows: Input, known: Flags, results: Results | None = None) -> Any:
     """Return a clone fitted with the labels of `known` samples.
 
     A model from `sklearn.semi_supervised`, or with the parameter `unlabeled`, gets all samples;
     any other the known ones alone.
+
+    Arguments:
+        results: what earlier fits found out about the samples, for this one and later ones.
     """
     own, last = clone(model), last_step(model)
-    with warnings.catch_warnings():
+    with same_samples(results), warnings.catch_warnings():
         # Folds hold few labels of a rare class, which the plan counts itself.
         warnings.simplefilter("ignore", UserWarning)
         if _is_semi_supervised(last):
