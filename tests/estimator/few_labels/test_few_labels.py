@@ -94,6 +94,9 @@ def test_safe_mode_leans_on_the_linear_model(cancer, model):
     rows, _, target = cancer
     safe = clone(model).set_params(safe=True).fit(rows, target)
     assert safe.weights_["linear"] == pytest.approx((model.weights_["linear"] + 0.5) / 1.5)
+    moved, unmoved = model._model.combined[0], safe._model.combined[0]
+    assert moved.shift != moved.even
+    assert unmoved.shift == unmoved.even  # a sum of zero is at even odds
 
 
 @pytest.mark.filterwarnings("ignore:linear model and forest disagree")
