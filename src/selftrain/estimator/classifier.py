@@ -31,9 +31,9 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             "gaussian" if the samples pass a test for Gaussian clusters, cross-validation agrees and
             no constant of "anchored" was set), "gaussian" (for Gaussian clusters), or "paper" (the
             recipe of the theory, on raw columns).
-        class_weight: the error that decisions minimise: None: the plain error; "balanced": the mean
-            over classes of their errors; a dictionary: the error with these weights of the true
-            classes. Probabilities do not depend on it.
+        class_weight: decisions minimise the plain error (None), the mean over classes of their
+            errors ("balanced"), or the error weighted by the true class (a dictionary from class to
+            weight). Probabilities do not depend on it.
         unlabeled: marks unlabelled samples in `y`; so do NaN, None and empty strings.
         share: class proportions: "estimated" (from all samples, if the labelled ones were drawn at
             random), "unlabeled" (from the unlabelled samples only, if the classes of the labelled
