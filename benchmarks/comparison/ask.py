@@ -73,7 +73,7 @@ def _fit(X: np.ndarray, y: np.ndarray) -> SelfTrainingLinearClassifier:
 
 
 def main(command: str, arguments: Sequence[str]) -> int:
-    """Run and print."""
+    """Run the study and print the errors."""
     parser(command, __doc__).parse_args(arguments)
     warnings.simplefilter("ignore")
     found = []

@@ -273,7 +273,7 @@ def _percent(found: Any) -> str:
 
 
 def main(command: str, arguments: Sequence[str]) -> int:
-    """Run and print."""
+    """Compute missing runs and print the tables."""
     options = parser(command, __doc__)
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--pair", choices=PAIRS, default="default", help="the two models")

@@ -49,7 +49,7 @@ def _problem(clusters: Clusters) -> Problem:
 
 
 def _against_substitution() -> Iterator[Line]:
-    """Measure all steps with a common covariance of 1,000 modes, to 1e-10."""
+    """Measure a run with one covariance of 1,000 modes, solved to 1e-10, and substitution on it."""
     problem = _problem(_log_normal(1_000))
     run = solve(problem, RECIPE)
     fast = seconds(lambda: solve(problem, RECIPE), 10)

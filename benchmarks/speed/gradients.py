@@ -22,7 +22,7 @@ def measurements() -> Iterator[Line]:
 
 
 def _sweep() -> Iterator[Line]:
-    """Measure all derivatives of a run of 1024 steps, against the run."""
+    """Measure the time of all derivatives of a run of 1024 steps, relative to the run itself."""
     problem = REFERENCE.replace(steps=1024)
     for name, recipe in (
         ("", Recipe(lambda_u=1e-3)),

@@ -187,7 +187,7 @@ def _joblib_loop(over: Axes) -> Any:
 
 
 def _apply_ufunc(over: Axes) -> Any:
-    """Apply the point with xarray, as a user would write it."""
+    """Evaluate the grid with xarray's `apply_ufunc`, as a user would write it."""
     rho, ridge = (xr.DataArray(list(over[name]), dims=name) for name in ("rho", "lambda_u"))
     error, _ = xr.apply_ufunc(point, rho, ridge, vectorize=True, output_core_dims=[[], []])
     return error.values

@@ -29,7 +29,7 @@ def plan(
     plot: Annotated[Path | None, option("Draw the plan (png, pdf, svg).", "FILE")] = None,
     json: AsJson = False,
 ) -> None:
-    """Say whether unlabelled rows help on a table with few labels; missing numbers are filled."""
+    """Advise whether unlabelled rows help on a table with few labels; fill in missing numbers."""
     files = OutputFiles(plot).check()
 
     from ..estimator.planning.plan import plan_file

@@ -33,9 +33,9 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             recipe of the theory, on raw columns).
         neighbours: use a graph of nearest neighbours as a second teacher of "anchored"; "auto": on
             images.
-        class_weight: the error that decisions minimise: None: the plain error; "balanced": the mean
-            over classes of their errors; a dictionary: the error with these weights of the true
-            classes. Probabilities do not depend on it.
+        class_weight: decisions minimise the plain error (None), the mean over classes of their
+            errors ("balanced"), or the error weighted by the true class (a dictionary from class to
+            weight). Probabilities do not depend on it.
         unlabeled: marks unlabelled samples in `y`; so do NaN, None and empty strings.
         share: class proportions: "estimated" (from all samples, if the labelled ones were drawn at
             random), "unlabeled" (from the unlabelled samples only, if the classes of the labelled

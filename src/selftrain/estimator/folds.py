@@ -53,8 +53,8 @@ class Start(NamedTuple):
 def assign_folds(coordinates: Array, classes: Array, random: np.random.RandomState) -> Array:
     """Return the fold of every sample, stratified by class.
 
-    The samples of a class are dealt to the folds in the order of their projections on a random
-    direction, which depends on their content only.
+    The samples of a class are assigned to the folds in turn, in the order of their projections on a
+    random direction: this order depends on their content, not on their position.
     """
     order = coordinates @ random.standard_normal(coordinates.shape[1])
     folds = np.zeros(len(classes), dtype=int)

@@ -1,4 +1,4 @@
-r"""Self-training against its length T = 1, 2, 4, ...: tuned for each T, or at fixed ridges.
+r"""Self-training runs of T = 1, 2, 4, ... steps, tuned for each T or at fixed ridges.
 
 The figures of Sections 4 and 5 of the paper use it: errors relative to supervised learning,
 cosines, optimal ridges and annealing, hardness of the labels, susceptibilities. A point of a sweep

@@ -152,7 +152,8 @@ def _stretched(last: Optimum, steps: int, free: tuple[str, ...]) -> Recipe:
         if name == "lambda_u":
             curve = np.clip(curve / bend, SMALLEST_RIDGE, LARGEST_RIDGE)
         elif name == "sharpness":
-            curve = 1.0 + (curve - 1.0) / bend
+            # towards 1; in this form a bend of 1 changes nothing, so that bounds are kept exactly
+            curve = curve + (1.0 - curve) * (1.0 - 1.0 / bend)
         written[name] = tuple(curve.tolist())
     return last.recipe.replace(**written)
 
