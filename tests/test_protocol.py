@@ -159,3 +159,45 @@ def test_labels_come_from_earlier_fits() -> None:
         Protocol((group,), (fit, fit._replace(uses=(Use(0, 1.0, labels),))))
     with pytest.raises(InvalidInput, match="bias_of"):
         Protocol((group,), (fit._replace(bias_of=0),))
+
+
+SAMPLES = SampleGroup("a", 1.0, 0.3, 0.5)
+FIRST = Fit(1.0, "logistic", (Use("a"),))
+
+
+@pytest.mark.parametrize(
+    ("groups", "fits", "test", "message"),
+    [
+        (SAMPLES, (FIRST,), None, "groups must be a tuple"),
+        ((SAMPLES,), FIRST, None, "fits must be a tuple"),
+        ((SAMPLES,), 5, None, "fits must be a tuple"),
+        ((SAMPLES,), (FIRST._replace(uses=Use("a")),), None, "uses must be a tuple of objects Use"),
+        ((SAMPLES,), (FIRST._replace(uses=("a",)),), None, "uses must be a tuple of objects Use"),
+        (
+            (SAMPLES,),
+            (FIRST._replace(uses=(Use(0.5),)),),
+            None,
+            "group must be a name, or",
+        ),
+        ((SAMPLES,), (FIRST, FIRST._replace(uses=(Use("a", 1.0, 0),))), None, "labels must be Pse"),
+        (
+            (SAMPLES,),
+            (FIRST, FIRST._replace(uses=(Use("a", 1.0, PseudoLabels(0, agree="no")),))),
+            None,
+            "agree must be True or False",
+        ),
+        ((SAMPLES,), (FIRST,), "unlabeled", "test must be None or"),
+    ],
+)
+def test_a_protocol_names_what_is_wrong(groups, fits, test, message) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Protocol(groups, fits, test)
+
+
+def test_fits_collapse_with_their_only_teachers() -> None:
+    by = [(Use("a", 1.0, PseudoLabels(r)),) for r in range(4)]
+    mixed = (Use("a", 1.0, PseudoLabels(1), given=0.5),)
+    fits = [FIRST, *(FIRST._replace(uses=uses) for uses in (by[0], by[1], by[0], mixed, by[2]))]
+    protocol = Protocol((SAMPLES,), tuple(fits))
+    assert protocol.collapses_with(1) == [1, 2, 5]
+    assert protocol.collapses_with(0) == [0, 1, 2, 3, 5]

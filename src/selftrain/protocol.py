@@ -97,7 +97,7 @@ class PseudoLabels(NamedTuple):
         threshold: $\Gamma$; samples with $|u^{(r)}| \le \Gamma|w^{(r)}|$ are rejected, in units of
             half the distance of the class means (`Clusters.length` of the first group). With K > 2
             classes, samples are rejected whose two largest scores differ by at most $\Gamma$ times
-            the root mean square of $|w_k - w_l|$ over pairs of classes.
+            the root mean square of $|w_k - w_l|$ over pairs of classes, in the same unit.
         labeler: turns a logit into a label.
         agree: whether to also reject samples whose given label differs from the teacher's class.
     """
@@ -177,6 +177,10 @@ class Protocol:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        for name, kind in (("groups", "SampleGroup"), ("fits", "Fit")):
+            given = getattr(self, name)
+            if not isinstance(given, (tuple, list)) or isinstance(given, Fit):
+                raise InvalidInput(name, given, f"must be a tuple of objects {kind}")
         groups = tuple(self.groups)
         if not groups or not all(isinstance(group, SampleGroup) for group in groups):
             raise InvalidInput("groups", self.groups, "must be one SampleGroup or more")
@@ -190,8 +194,10 @@ class Protocol:
             test = SampleGroup("test", 1.0, groups[-1].proportions, groups[-1].law)
         elif isinstance(self.test, SampleGroup):
             test = self.test
-        else:
+        elif isinstance(self.test, (tuple, list)) and len(self.test) == 2:
             test = SampleGroup("test", 1.0, *self.test)
+        else:
+            raise InvalidInput("test", self.test, "must be None or (proportions, clusters)")
         _check_fits_first("test", test.law, first)
         if not self.fits:
             raise InvalidInput("fits", self.fits, "must be one Fit or more")
@@ -203,6 +209,9 @@ class Protocol:
         """Validate a fit; return it with objects for losses and indices for groups."""
         if not isinstance(fit, Fit) or not fit.uses:
             raise InvalidInput(f"fits[{t}]", fit, "must be a Fit that uses one group or more")
+        if isinstance(fit.uses, Use) or not all(isinstance(use, Use) for use in fit.uses):
+            accepted = "must be a tuple of objects Use; of one: (Use(...),)"
+            raise InvalidInput(f"fits[{t}].uses", fit.uses, accepted)
         loss, classes = get_loss(fit.loss), self.groups[0].law.classes
         if classes > 2 and type(loss) not in (Logistic, Squared):
             accepted = f'must be "logistic" or "squared" for {classes} classes'
@@ -217,9 +226,9 @@ class Protocol:
                     accepted = f"must be one of the groups {', '.join(names)}"
                     raise InvalidInput("group", use.group, accepted)
                 use = use._replace(group=names.index(use.group))
-            elif not 0 <= use.group < len(names):
+            else:
                 accepted = f"must be a name, or an index from 0 to {len(names) - 1}"
-                raise InvalidInput("group", use.group, accepted)
+                whole("group", use.group, lambda g: 0 <= g < len(names), accepted)
             if use.given > 0 and type(loss) not in (Logistic, Squared):
                 accepted = 'must be "logistic" or "squared" if given and pseudo-labels are mixed'
                 raise InvalidInput("loss", getattr(loss, "name", loss), accepted)
@@ -235,7 +244,12 @@ class Protocol:
         return fit._replace(loss=loss, uses=tuple(uses))
 
     def _checked_labels(self, t: int, labels: PseudoLabels, classes: int) -> PseudoLabels:
+        if not isinstance(labels, PseudoLabels):
+            accepted = "must be PseudoLabels(...), or None for the given labels"
+            raise InvalidInput("labels", labels, accepted)
         _check_teacher("teacher", t, labels.teacher)
+        if not isinstance(labels.agree, bool):
+            raise InvalidInput("agree", labels.agree, "must be True or False")
         labeler = get_labeler(labels.labeler)
         if classes > 2 and type(labeler) not in (SoftLabels, HardLabels):
             accepted = f'must be "soft" or "hard" for {classes} classes'
@@ -285,6 +299,20 @@ class Protocol:
         """The first fit that uses samples of an earlier one; None if there is none."""
         seconds = [sorted(used)[1] for used in self.uses if len(used) > 1]
         return min(seconds, default=None)
+
+    def collapses_with(self, t: int) -> list[int]:
+        """Return the fits whose labels are all of one class if those of fit t are: fit t, and all
+        later ones that have no other labels than those made by such fits.
+        """
+        found = [t]
+        for later in range(t + 1, len(self.fits)):
+            uses = self.fits[later].uses
+            if all(
+                use.labels is not None and use.given == 0 and use.labels.teacher in found
+                for use in uses
+            ):
+                found.append(later)
+        return found
 
     @property
     def jumps(self) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from selftrain import Ensemble, Problem, Recipe, simulate, solve
 from selftrain.errors import ConvergenceError, EmptySelection, InvalidInput, SeedError
+from selftrain.protocol import Fit, Protocol, PseudoLabels, SampleGroup, Use
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=3)
 METHODS = ["matrix-free", "revealed", "dense"]
@@ -177,3 +178,17 @@ def test_what_is_measured_does_not_change_what_else_is(method: str, reuse: bool)
     for name in ("q", "m", "bias", "test_error", "train_loss"):
         np.testing.assert_array_equal(plain.values(name), full.values(name))
     np.testing.assert_array_equal(one.chi, full.chi)
+
+
+def test_a_fit_that_takes_nothing_from_a_collapsed_one_has_no_result() -> None:
+    """The run ended before it; the error of the collapsed fit is not its own."""
+    groups = tuple(SampleGroup(name, 2.0, 0.3, 0.5) for name in "abc")
+    given, weak = Fit(0.3, "logistic", (Use("c"),)), Fit(20.0, "logistic", (Use("a"),))
+    hard = PseudoLabels(0, sharpness=float("inf"))
+    collapsed = Fit(0.3, "logistic", (Use("b", 1.0, hard),))
+    taught = Fit(0.3, "logistic", (Use("b", 1.0, hard._replace(teacher=1)),))
+    protocol = Protocol(groups, (weak, collapsed, taught, given))
+    runs = simulate(protocol, features=100, seeds=3, probes=0)
+    assert runs.collapsed_at.tolist() == [1, 1, 1]
+    np.testing.assert_allclose(runs.error[:, 1:3], 0.3)
+    assert np.isnan(runs.error[:, 3]).all()

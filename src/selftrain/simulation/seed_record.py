@@ -96,7 +96,9 @@ class SeedRecord:
         for name, value in measured.items():
             self.values[name][step] = value
 
-    def collapse(self, step: int, predicted: int) -> None:
-        """Record a collapse: from this step on the class `predicted` is predicted."""
-        self.collapsed_at, self.predicts = step, predicted
-        self.values["confusion"][step:] = np.eye(self.classes)[predicted]
+    def collapse(self, steps: list[int], predicted: int) -> None:
+        """Record a collapse: the models of these steps, the first one of which ended the run,
+        predict the class `predicted`. Other steps after it were not computed.
+        """
+        self.collapsed_at, self.predicts = steps[0], predicted
+        self.values["confusion"][steps] = np.eye(self.classes)[predicted]

@@ -167,7 +167,7 @@ def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: See
     for done in run_fits(plan.protocol, engine):
         t = done.t
         if isinstance(done, Collapse):
-            record.collapse(t, done.predicted)
+            record.collapse(plan.protocol.collapses_with(t), done.predicted)
             break
         rule = engine.rule(t)
         record.put(t, **engine.measured(t), **done.batch.quality, **rule)

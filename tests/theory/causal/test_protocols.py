@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
+from selftrain.errors import InvalidInput
 from selftrain.protocol import Fit, Protocol, PseudoLabels, SampleGroup, Use, protocol_of
 from selftrain.simulation.designs.sample_sources import GaussianSource
 from selftrain.simulation.engines.explicit import MeasuredEngine
@@ -133,3 +134,13 @@ def test_a_faded_fit_that_teaches_nobody_collapses_nobody() -> None:
     assert run.error[2] == pytest.approx(alone.error[1], rel=1e-5)
     taught = last._replace(uses=(Use("fresh", 1.0, PseudoLabels(1)),))
     assert solve(Protocol(groups, (first, faded, taught)), tolerance=1e-3).collapsed_at == 2
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_first_fit_without_ridge_is_rejected(loss: str) -> None:
+    protocol = Protocol((SampleGroup("a", 8.0, 0.3, 1.0),), (Fit(0.0, loss, (Use("a"),)),))
+    with pytest.raises(InvalidInput, match="ridge must be > 0 in the first fit"):
+        solve(protocol)
+    problem = Problem(8.0, 2.0, (0.5, 0.3, 0.2), steps=0, clusters=Clusters.simplex(3, 1.0, 1.0))
+    with pytest.raises(InvalidInput, match="lambda_l must be > 0 in the first fit"):
+        solve(problem.replace(loss=loss), Recipe(lambda_l=0.0))

@@ -92,6 +92,11 @@ def solve_causal(
             the usual size do not reach it.
         on_failure: "raise", or "partial" to return the fits before the one that failed.
     """
+    if not setting.known and setting.protocol.fits[0].ridge == 0:
+        accepted = (
+            "must be > 0 in the first fit of a protocol or of more than two classes; 1e-6 is close"
+        )
+        raise InvalidInput("ridge" if setting.origin[1] is None else "lambda_l", 0.0, accepted)
     text = "steps of replicates"
     with Progress(0, text, progress, expected=0.0, often=True) as bar, one_thread():
         setting = setting._replace(bar=bar)
