@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
@@ -157,6 +158,16 @@ def test_pipelines_take_text_and_gaps(
     assert found.error.baseline.high < 0.25
     with pytest.raises(InvalidInput, match="drop column 3"):
         plan(table, y, candidate=trees)
+
+
+@pytest.mark.parametrize("container", [list, pd.Series, lambda x: np.array(x, dtype=object)])
+def test_raw_texts_are_planned_without_a_check_of_their_means(container: Any) -> None:
+    texts = [f"{('ham', 'spam')[k % 2]} {k}" for k in range(60)]
+    words = make_pipeline(CountVectorizer(), LogisticRegression())
+    letters = make_pipeline(CountVectorizer(analyzer="char"), LogisticRegression())
+    found = plan(container(texts), LABELS, baseline=letters, candidate=words)
+    assert len(found.check_assumptions()) == 1
+    assert set(found.model().predict(texts)) == {0, 1}
 
 
 @pytest.mark.parametrize("model", ["forest", LogisticRegression])
