@@ -17,7 +17,7 @@ from ..errors import InvalidInput
 Names = NDArray[Any]
 
 LIKE_MARKERS = ("?", "unknown", "unlabeled", "unlabelled", "NA", "N/A", "nan", "None")
-"""Class names that often mean "unlabelled": `read_targets` warns about them."""
+"""Class names that often mean "unlabelled": `warn_like_markers` warns about them."""
 
 
 class Classes(NamedTuple):
@@ -75,13 +75,18 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
             UserWarning,
             stacklevel=4,
         )
+    warn_like_markers(names, level=5)
+    return Classes(names, codes)
+
+
+def warn_like_markers(names: Names, level: int) -> None:
+    """Warn if a class looks like a marker; `level` is the `stacklevel` of the warning."""
     for name in set(map(str, names.tolist())) & set(LIKE_MARKERS):
         warnings.warn(
             f"{name!r} is a class of y; if it marks unlabelled samples, pass unlabeled={name!r}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=level,
         )
-    return Classes(names, codes)
 
 
 def _are_numbers(values: list[Any]) -> bool:
