@@ -218,6 +218,11 @@ def _read(X: Any, y: Any, **options: Any) -> inputs.Input:
     return read_input(X, y, random=np.random.RandomState(0), **asked)
 
 
+def test_one_class_against_the_rest_is_named_by_strings() -> None:
+    found = _read(ROWS, np.arange(60) % 4 - 1, positive=2)
+    assert found.names.tolist() == ["the rest", "2"]
+
+
 def test_repeated_samples_get_a_remark() -> None:
     X = ROWS.copy()
     X[1], X[20], X[21] = X[0], X[30], X[30]
