@@ -105,9 +105,7 @@ def _check_target(path: str | Path, target: str) -> None:
     names = [str(name) for name in pd.read_csv(path, nrows=0).columns]
     other = next((mark for mark in (";", "\t") if len(names) == 1 and mark in names[0]), None)
     if target not in names and other:
-        accepted = (
-            f"no such column: the file seems to be separated by {other!r}; convert it to commas"
-        )
+        accepted = f"no such column; the file seems separated by {other!r}: convert it to commas"
         raise InvalidInput("target", target, accepted)
     if target not in names:
         raise InvalidInput("target", target, f"no such column; {nearest(target, names)}")
