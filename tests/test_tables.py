@@ -35,6 +35,8 @@ def test_a_table_is_read_and_standardised(file: Path) -> None:
     ("text", "target", "sentence"),
     [
         (GOOD, "label", "no such column"),
+        (GOOD.replace(",", ";"), "y", "separated by ';': convert it to commas"),
+        (GOOD.replace(",", "\t"), "y", r"separated by '\\t': convert it to commas"),
         ("", "y", "a CSV file with a line of names"),
         ("a,y\n1,no\n2,yes\n3,maybe\n", "y", "two classes; it has 3"),
         ("a,y\n1,no\n2,no\n", "y", "two classes; it has 1: no"),

@@ -103,6 +103,10 @@ def _check_target(path: str | Path, target: str) -> None:
     import pandas as pd
 
     names = [str(name) for name in pd.read_csv(path, nrows=0).columns]
+    other = next((mark for mark in (";", "\t") if len(names) == 1 and mark in names[0]), None)
+    if target not in names and other:
+        accepted = f"no such column; the file seems separated by {other!r}: convert it to commas"
+        raise InvalidInput("target", target, accepted)
     if target not in names:
         raise InvalidInput("target", target, f"no such column; {nearest(target, names)}")
 

@@ -47,6 +47,13 @@ def test_a_missing_target_is_named_with_the_near_one(file: Path) -> None:
         read_csv_rows(file, "labels")
 
 
+def test_another_separator_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("a;label\n1,5;ham\n2,5;spam\n")
+    with pytest.raises(InvalidInput, match="separated by ';': convert it to commas"):
+        read_csv_rows(path, "label")
+
+
 def test_text_columns_are_refused_by_name(file: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(file).assign(town="x")
     frame.to_csv(tmp_path / "town.csv", index=False)

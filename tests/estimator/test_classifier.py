@@ -21,6 +21,7 @@ from selftrain.estimator import Settings
 from selftrain.estimator.blocks import as_rows
 from selftrain.estimator.evaluation import LabeledFolds, labeled_scorer
 from selftrain.estimator.preprocessing import extremes, find_basis
+from selftrain.estimator.targets import read_targets
 
 
 def hidden(classes, labels, seed=0, marker=-1):
@@ -453,6 +454,16 @@ def test_a_class_whose_rows_weigh_nothing_is_not_there():
         SelfTrainingLinearClassifier().fit(rows, target, sample_weight=weights)
     with pytest.raises(InvalidInput, match="sample_weight"):
         SelfTrainingLinearClassifier().fit(rows, target, sample_weight=-np.ones(len(rows)))
+
+
+@pytest.mark.parametrize("nothing", [np.nan, None, ""])
+def test_a_class_that_is_also_the_marker_gets_a_hint(nothing):
+    y = np.array([nothing, -1, 0, 1, 1, 0], dtype=object)
+    with pytest.warns(UserWarning, match="if -1 is a class, pass unlabeled=None"):
+        assert read_targets(y, -1).names.tolist() == [0, 1]
+    assert read_targets(y, None).names.tolist() == [-1, 0, 1]
+    y[2:] = ["a", "b", "b", "a"]  # then -1 is no class
+    assert read_targets(y, -1).names.tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize("nothing", [np.nan, None, pd.NA, -1, "-1"])

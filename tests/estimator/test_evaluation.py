@@ -45,6 +45,16 @@ def test_the_scorer_counts_labelled_rows_only():
     assert found == pytest.approx(by_hand)
 
 
+def test_another_marker_is_not_counted_silently():
+    rows, y = np.zeros((6, 1)), np.array(["a", "b", "a", "b", "unlabelled", "unlabelled"])
+    model = DummyClassifier(strategy="constant", constant="a").fit(rows, y)
+    with pytest.warns(UserWarning, match="pass unlabeled='unlabelled'"):
+        next(LabeledFolds(2).split(rows, y))
+    with pytest.warns(UserWarning, match="pass unlabeled='unlabelled'"):
+        labeled_scorer()(model, rows, y)
+    assert labeled_scorer(unlabeled="unlabelled")(model, rows, y) == 0.5
+
+
 def test_the_learning_curve_hides_labels_and_scores_on_them():
     rows, y = load_digits(n_class=2, return_X_y=True)
     seen = []

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from .targets import is_marker, plain_targets
+from .targets import is_marker, plain_targets, warn_like_markers
 
 __all__ = ["LabeledFolds", "LearningCurve", "labeled_learning_curve", "labeled_scorer"]
 
@@ -182,7 +182,10 @@ def _drawn(codes: Any, random: np.random.RandomState) -> Any:
 
 
 def _labeled(y: Any, unlabeled: Any) -> tuple[Any, Any]:
-    """Return targets as an array, and the positions of labelled samples."""
+    """Return targets as an array, and the positions of labelled samples.
+
+    Warn if a class looks like another marker: it would be counted in every score.
+    """
     values = plain_targets(y)
     known = np.flatnonzero(~is_marker(values, unlabeled))
     if len(known) == 0:
@@ -191,4 +194,5 @@ def _labeled(y: Any, unlabeled: Any) -> tuple[Any, Any]:
             f"{len(values)} samples",
             f"must have labelled samples (unlabelled ones are marked by {unlabeled!r})",
         )
+    warn_like_markers(values[known], level=4)
     return values, known

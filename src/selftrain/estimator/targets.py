@@ -17,7 +17,7 @@ from ..errors import InvalidInput
 Names = NDArray[Any]
 
 LIKE_MARKERS = ("?", "unknown", "unlabeled", "unlabelled", "NA", "N/A", "nan", "None")
-"""Class names that often mean "unlabelled": `read_targets` warns about them."""
+"""Class names that often mean "unlabelled": `warn_like_markers` warns about them."""
 
 
 class Classes(NamedTuple):
@@ -33,6 +33,9 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
     Arguments:
         y: one class name per sample; the marker, NaN, None, NaT or an empty string if unlabelled.
         unlabeled: the marker; the number -1 also matches the string "-1".
+
+    Numbers marked both by the number `unlabeled` and as missing give a warning: one of the two may
+    be a class.
 
     >>> read_targets(["spam", -1, "ham", None, ""], -1).codes.tolist()
     [1, -1, 0, -1, -1]
@@ -65,13 +68,40 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
         raise InvalidInput("y", names.tolist(), _one_class(bool(marked.any()), unlabeled))
     codes = np.full(len(values), -1)
     codes[~marked] = found
+    if _are_numbers([*names.tolist(), unlabeled]) and _marked_twice(values[marked]):
+        warnings.warn(
+            f"y has {unlabeled!r} and missing values (NaN, None or empty): both mean unlabelled; if"
+            f" {unlabeled!r} is a class, pass unlabeled=None",
+            UserWarning,
+            stacklevel=4,
+        )
+    warn_like_markers(names, level=5)
+    return Classes(names, codes)
+
+
+def warn_like_markers(names: Names, level: int) -> None:
+    """Warn if a class looks like a marker; `level` is the `stacklevel` of the warning."""
     for name in set(map(str, names.tolist())) & set(LIKE_MARKERS):
         warnings.warn(
             f"{name!r} is a class of y; if it marks unlabelled samples, pass unlabeled={name!r}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=level,
         )
-    return Classes(names, codes)
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    """Return whether all values are numbers, or text of numbers."""
+    try:
+        np.array(values, dtype=object).astype(float)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _marked_twice(values: Names) -> bool:
+    """Return whether some unlabelled samples have the marker and others are missing."""
+    missing = is_marker(values, None)
+    return bool(missing.any() and not missing.all())
 
 
 def warn_about_labels(target: Classes, unlabeled: Any) -> None:

@@ -61,13 +61,18 @@ def check(rows: Input, cells: Cells) -> Assumptions:
 
 
 def _numbers(X: Any) -> Array | None:
-    """Return the columns of numbers, standardised; None if there are none or the table is sparse,
-    whose columns are too many to compare.
+    """Return the columns of numbers, standardised; None if there are none (text has no mean) or the
+    table is sparse, whose columns are too many to compare.
     """
     if is_sparse(X):
         return None
     table = X.select_dtypes(["number", "bool"]) if hasattr(X, "select_dtypes") else X
-    table = np.array(table, dtype=float)
+    try:
+        table = np.array(table, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    if table.ndim != 2:
+        return None
     spread = np.nanstd(table, axis=0)
     table = (table - np.nanmean(table, axis=0))[:, spread > 0] / spread[spread > 0]
     return np.nan_to_num(table) if table.size else None

@@ -49,13 +49,16 @@ class Input:
 
     @cached_property
     def contents(self) -> Array:
-        """One value per sample, equal for equal samples."""
+        """One number per sample, equal for equal samples, in the order of their first ones: the
+        same for the same samples in any container.
+        """
         if is_sparse(self.X) or (isinstance(self.X, np.ndarray) and self.X.dtype.kind in "iufb"):
             ids: dict[bytes, int] = {}
             return np.array([ids.setdefault(each, len(ids)) for each in contents(self.X)])
         import pandas as pd
 
-        return np.asarray(pd.util.hash_pandas_object(pd.DataFrame(self.X), index=False))
+        hashes = pd.util.hash_pandas_object(pd.DataFrame(self.X), index=False)
+        return np.asarray(pd.factorize(hashes)[0])
 
     def part(self, which: Any) -> Any:
         """Return some samples, by their flags."""

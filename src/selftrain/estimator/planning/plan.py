@@ -168,7 +168,8 @@ def plan(
             `sklearn.semi_supervised`, and those with a parameter `unlabeled`, are fitted to all
             samples, any other to the labelled ones.
         unlabeled: the marker of unlabelled samples in `y`.
-        positive: the class to plan against all others; needed with more than two.
+        positive: the class to plan against all others; needed with more than two. The model then
+            predicts strings, also of classes that are numbers: `"5"` and `"the rest"`.
         encode: one-hot encode columns of text.
         random_state: seed of folds, draws and default models.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
