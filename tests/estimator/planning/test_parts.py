@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import betabinom
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
@@ -225,3 +226,10 @@ def test_safe_mode_is_a_parameter_of_any_step() -> None:
     assert safe is not None
     assert safe.get_params()["careful__safe"] is True
     assert models.safe_mode(LogisticRegression()) is None
+
+
+def test_models_have_the_names_that_a_user_gave() -> None:
+    forest = RandomForestClassifier()
+    assert models.name_of(forest) == "RandomForestClassifier"
+    assert models.name_of(make_pipeline(StandardScaler(), forest)) == "RandomForestClassifier"
+    assert models.name_of(GridSearchCV(forest, {"max_depth": [1, 2]})) == "RandomForestClassifier"

@@ -59,7 +59,8 @@ def last_step(model: Any) -> Any:
     """Return the classifier itself: the last step of a pipeline, what a search searches."""
     if isinstance(model, Pipeline):
         return last_step(model.steps[-1][1])
-    inner = getattr(model, "estimator", None)
+    # not the attribute: that of a forest is one of its trees
+    inner = model.get_params(deep=False).get("estimator")
     own = _is_semi_supervised(model) or inner is None
     return model if own else last_step(inner)
 
