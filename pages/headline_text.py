@@ -27,12 +27,12 @@ def finding(story: Headline) -> tuple[str, ...]:
         ),
         (
             f"Fitted to the labelled samples only, the classifier has an error of {alone:.1%};"
-            f" fully supervised it would have {full:.1%}, and the Bayes error is"
-            f" {story.limits.semi_supervised:.1%}."
+            f" with all labels it would have {full:.1%} (the best possible, the Bayes error, is"
+            f" {story.limits.semi_supervised:.1%})."
         ),
         (
-            f"Naive self-training closes {(alone - naive) / gap:.0%} of that gap, even with the"
-            " best ridges: its pseudo-labels drift towards the larger class."
+            f"Naive self-training closes {(alone - naive) / gap:.0%} of the gap between the two,"
+            " even with the best ridges: its pseudo-labels drift towards the larger class."
         ),
         (
             "With pseudo-labels that sharpen from step to step and a bias fixed after the first"

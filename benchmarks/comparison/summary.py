@@ -121,8 +121,8 @@ def markdown(frame: pd.DataFrame) -> str:
         "Error of the estimated class proportion on tasks of one class against the rest:",
         _shares_text(shares(frame)),
         (
-            "Every task, `few labels` less scikit-learn's (balanced, .9), in points with the"
-            " standard error over seeds where there are several; **bold** where `few labels` is"
+            "Every task, error of `few labels` minus scikit-learn's (balanced, .9), in points with"
+            " the standard error over seeds where there are several; **bold** where `few labels` is"
             " worse by more than two standard errors:"
         ),
         _losses_text(losses(frame, "few labels")),

@@ -69,7 +69,7 @@ def test_sentences_are_about_these_numbers(told):
     assert "0.5 labelled samples" in asked
     for error in (alone, full, told.limits.semi_supervised):
         assert f"{error:.1%}" in between
-    assert f"closes {shares[0]:.0%} of that gap" in naive
+    assert f"closes {shares[0]:.0%} of the gap between the two" in naive
     assert np.all(np.diff(told.naive.run.bias_to_norm) < 0)  # drift towards the larger class
     assert f"closes {shares[1]:.0%}" in helped
     assert any("lambda_l of" in line and "highest" in line for line in remarks(told))

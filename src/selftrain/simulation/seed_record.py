@@ -97,8 +97,12 @@ class SeedRecord:
             self.values[name][step] = value
 
     def collapse(self, steps: list[int], predicted: int) -> None:
-        """Record a collapse: the models of these steps, the first one of which ended the run,
-        predict the class `predicted`. Other steps after it were not computed.
+        """Record that the run ended at `steps[0]` because all its labels are of one class.
+
+        Arguments:
+            steps: that step and the later ones whose labels can only be of the same class
+                (`Protocol.collapses_with`); values of other later steps stay unset.
+            predicted: the class that the models of these steps predict for every sample.
         """
         self.collapsed_at, self.predicts = steps[0], predicted
         self.values["confusion"][steps] = np.eye(self.classes)[predicted]

@@ -292,7 +292,9 @@ class Queue:
         return taken
 
     def learn(self, jobs: Sequence[Job], results: Sequence[Result]) -> None:
-        """Update the measured speed by a moving average: the first point may have compiled code."""
+        """Update the measured speed, by a moving average: the time of the first point may include
+        the compilation of kernels.
+        """
         which, expected = id(jobs[0].computation), sum(job.seconds for job in jobs)
         ratio = max(sum(result.seconds for result in results), 1e-6) / max(expected, 1e-6)
         self._measured[which] = 0.5 * (self._measured.get(which, ratio) + ratio)

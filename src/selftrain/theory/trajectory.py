@@ -398,8 +398,8 @@ class Trajectory(SolvedRun):
 
     @cached_property
     def train_loss(self) -> Array:
-        """Mean loss of the selected training samples at the minimum of each step; from step 1 on of
-        the pseudo-labelled ones.
+        """Mean training loss at the minimum of each step: over the labelled samples at step 0, over
+        the selected pseudo-labelled samples afterwards.
         """
         return self.train_loss_at(self.t)
 

@@ -45,9 +45,9 @@ class Variables:
 
     Attributes:
         base: recipe with the values of everything that is not free.
-        names: free quantities, constants first.
+        names: the free quantities: those with one value for all steps, then those in `schedule`.
         bounds: bounds of each quantity (not of its coordinate).
-        schedule: quantities that are free at every step.
+        schedule: the free quantities with a separate value for each step.
         steps: number of steps.
     """
 

@@ -46,7 +46,8 @@ class FewLabelClassifier(FewLabelConventions):
     Arguments:
         kind: "table", "image", "embedding" (vectors of a neural network), "text" (word counts or
             weights) or "auto".
-        safe: on tables, lean more on the linear model of the labels, for a smaller gain.
+        safe: on tables, give more weight to the supervised linear model; the mean gain is then
+            smaller (docs/comparison.md has what it saves). No effect on other kinds of data.
         class_weight: what the decision minimises: "balanced" the mean error of the classes, None
             the plain error, a dictionary the error with these weights. Probabilities do not depend
             on it.
@@ -183,7 +184,7 @@ class FewLabelClassifier(FewLabelConventions):
         return matrix
 
     def _log_odds(self, matrix: Any) -> Array:
-        """Return the population log-odds of the model."""
+        """Return the log-odds of the model at the estimated class proportions."""
         rows = matrix if self._units is None else self._units.transform(matrix)
         return self._model.log_odds(rows)
 

@@ -95,7 +95,7 @@ def _same_means(table: Array, labeled: Any) -> Assumption:
     return Assumption(
         "labelled samples are drawn like the others",
         chance > RARE,
-        f"Of random subsets of this size, {chance:.1%} have a mean as far from that of all.",
+        f"{chance:.1%} of random subsets of this size are at least as far from the mean of all.",
         "All errors are then for samples like the labelled ones; the advice may not carry over.",
     )
 

@@ -24,8 +24,8 @@ def reason(advice: Answer, odds: Odds, cells: Cells, names: Pair) -> str:
     judged = int((cells.positive + cells.negative)[1:3].sum())
     right = int(cells.positive[1] + cells.negative[2])
     labels = "label" if judged == 1 else "labels"
-    shown = f"by {judged} held-out {labels} there, of which {names.candidate} has {right} right,"
-    known = shown if judged else "without a held-out label there,"
+    shown = f"{names.candidate} is right on {right} of {judged} held-out {labels} there;"
+    known = shown if judged else "no held-out label is among them;"
     loss = f"a loss of more than {100 * DEGRADED:g} points has probability {odds.degradation:.0%}"
     gain = f"a gain of more than {100 * WORTH:g} point has probability {odds.worthwhile:.0%}"
     chances = {"do": loss, "do not": gain, "cannot tell": f"{loss}, {gain}"}[advice]
@@ -96,7 +96,7 @@ def _verdict(plan: Plan) -> str:
 
 
 def _the(name: str) -> str:
-    """Return a name within a sentence: a class by its name, words with an article."""
+    """Return the name of a model in a sentence: plain words with "the", a Python class as it is."""
     return f"the {name}" if name[0].islower() else name
 
 

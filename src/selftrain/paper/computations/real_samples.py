@@ -91,7 +91,7 @@ DATASETS: dict[str, Callable[[str], RealTable]] = {
 
 @lru_cache(maxsize=4)
 def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
-    """Return samples along their leading directions, classes, and the clusters of the theories."""
+    """Return samples in their leading directions, their classes, and the clusters by theory."""
     kind, _, name = dataset.partition(" ")
     X, y, directions = DATASETS[kind](name)
     rows = _projected(X, y, directions)

@@ -48,7 +48,8 @@ class Target(NamedTuple):
     Attributes:
         centre: its new logit without new noise.
         above, below: 1 - p and p of its label, both to full relative accuracy.
-        low, high: ends of the range that its panels must cover, as the order of x (`_target`).
+        low, high: ends of the range of x that its panels must cover, as values of the sort key in
+            `_target`.
     """
 
     centre: float

@@ -64,7 +64,9 @@ Moves = dict[int, Array]
 
 
 class OneReplicate(NamedTuple):
-    """A run on one replicate, without error estimate, and its moves as starts for a similar run."""
+    """A run on a single replicate, hence without an error estimate; its `moves`, the differences of
+    its solutions from the default starts, are starts for a similar run.
+    """
 
     trajectory: Result
     moves: Moves
