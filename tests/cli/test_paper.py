@@ -65,7 +65,8 @@ def test_bad_input_is_one_line(
 def test_a_figure_is_made_shown_and_found_again(tmp_path: Path) -> None:
     done = ran("run", FIGURE, "--quick", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "cannot tell" in done.stdout
+    assert FIGURE in done.stdout
+    assert "holds" in done.stdout
     assert "1 figure with data and records in out/quick" in done.stderr
     assert (tmp_path / "out/quick" / f"{FIGURE}.png").stat().st_size > 10_000
     assert f'id="{FIGURE}"' in (tmp_path / "out/quick/index.html").read_text()
