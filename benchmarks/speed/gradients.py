@@ -66,8 +66,6 @@ def _schedule() -> Iterator[Line]:
     """Measure a ridge free at every one of 256 steps."""
     for rho in (0.5, 0.4):
         problem = REFERENCE.replace(steps=256, rho=rho)
-        took, best = timed(
-            partial(optimize, problem, ("lambda_l",), schedule=("lambda_u",)), wall=True
-        )
+        took, best = timed(partial(optimize, problem, ("lambda_l",), schedule=("lambda_u",)))
         note = f"{best.solves} solves, error {best.error:.8f}, gradient {best.first_order:.0e}"
         yield Line(f"free ridge, 256 steps, rho = {rho:g}", took, "s", 10, False, note)

@@ -1,5 +1,6 @@
 """The README shows real output: its Python and its commands are run and compared."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -50,6 +51,39 @@ def test_the_bars_are_those_of_the_comparison():
     for row in ("few labels", "self-training .9, balanced"):
         (degraded,) = re.findall(rf"\| {re.escape(row)} \|(?: [\d.]+ \|){{3}} ([\d.]+) \|", page)
         assert f"{degraded} %" in README
+
+
+SPEEDS = [
+    (r"same quadrature is ([\d,]+) times slower", "theory", "Algorithm 1, our quadrature"),
+    (r"scikit-learn is ([\d,]+) times slower", "simulation", "scikit-learn"),
+    (r"gradient costs ([\d.]+) forward runs", "gradients", "gradient over forward"),
+    (r"Nelder-Mead is ([\d.]+) to", "gradients", "Nelder-Mead over ours: lambda_l, lambda_u"),
+    (
+        r"Nelder-Mead is [\d.]+ to ([\d.]+) times", "gradients",
+        "Nelder-Mead over ours: lambda_l, lambda_u, annealing",
+    ),
+    (r"10\^5 modes, 16 steps in ([\d.]+) seconds", "covariance", "the same in seconds"),
+    (
+        r"substitution is ([\d,]+) times slower", "covariance",
+        "17 steps against plain substitution on the same equations",
+    ),
+    (
+        r"8 steps to 1e-4 in ([\d.]+) seconds", "reuse",
+        "batch reused, labels kept, T = 8, to 1e-4",
+    ),
+    (
+        r"takes (\d+) times as many evaluations", "reuse",
+        "substitution against Newton's method",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "part", "what"), SPEEDS, ids=[what for *_, what in SPEEDS])
+def test_speeds_are_those_of_the_benchmarks(said, part, what):
+    measured = json.loads((ROOT / "docs" / "benchmarks.json").read_text("utf-8"))
+    (line,) = (one for one in measured["parts"][part]["lines"] if one["what"] == what)
+    (figure,) = re.findall(said, README)
+    assert float(figure.replace(",", "")) == pytest.approx(line["figure"], rel=0.05)
 
 
 def test_the_animation_is_small():
