@@ -242,6 +242,57 @@ def test_a_loss_that_contradicts_itself_for_some_soft_targets_is_rejected(window
         Problem(0.5, 2.0, 0.4, 0.5, steps=1, loss=Windowed(*window))
 
 
+class Jumping(Squared):
+    """A squared loss plus `height` times the distance from `place` (None: from the target)."""
+
+    name = "jumping"
+
+    def __init__(self, height, place=None, listed=True):
+        self.height, self.place = height, place
+        self.kinks = (lambda target: (self._corner(target),)) if listed else ()
+
+    def _corner(self, target):
+        return target if self.place is None else np.full(np.shape(target), self.place)
+
+    def value(self, target, logit):
+        return super().value(target, logit) + self.height * np.abs(logit - self._corner(target))
+
+    def slope(self, target, logit):
+        return super().slope(target, logit) + self.height * np.sign(logit - self._corner(target))
+
+
+class Hinge(Softplus):
+    """The hinge, its corners listed."""
+
+    name = "hinge"
+    kinks = (-1.0, 1.0)
+
+    def value(self, target, logit):
+        return target * np.maximum(1.0 - logit, 0.0) + (1 - target) * np.maximum(1.0 + logit, 0.0)
+
+    def slope(self, target, logit):
+        return (1 - target) * (logit > -1.0) - target * (logit < 1.0)
+
+    def curvature(self, target, logit):
+        return np.zeros(np.broadcast(target, logit).shape)
+
+    third = curvature
+
+
+@pytest.mark.parametrize(
+    ("loss", "where"),
+    [
+        (Hinge(), "from 0 to 1 at target 0, logit -1"),
+        (Jumping(1e-3), "at target -0.4, logit -0.4"),
+        (Jumping(1.0, listed=False), "at target -0.4, logit -0.4"),
+        (Jumping(0.5, place=77.0), "from 77.5 to 78.5 at target -1, logit 77"),
+    ],
+)
+def test_a_loss_whose_slope_jumps_is_rejected_at_once(loss, where):
+    with pytest.raises(InvalidInput, match=f"the slope jumps .*{where}; it must be continuous"):
+        Problem(0.5, 2.0, 0.4, 0.5, steps=1, loss=loss)
+
+
 @pytest.mark.parametrize("lost", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["value", "slope", "curvature", "third"])
 def test_a_function_that_is_never_finite_is_rejected(name, lost):

@@ -34,7 +34,9 @@ class Labeler(Protocol):
         ...
 
     def jumps(self, sharpness: float) -> tuple[float, ...]:
-        """Return the logits at which the target or its derivative is discontinuous."""
+        """Return the logits at which the target is discontinuous; those at which only its derivative
+        is may be added, and save time or cost some.
+        """
         ...
 
 

@@ -150,6 +150,9 @@ the golden ratio (a low-discrepancy sequence) the targets of all logits together
 STEP = 1e-5
 """Step of the finite differences: absolute for logits below 1, relative for larger ones."""
 
+HALVINGS = 40
+"""Halvings of an interval in the search for a jump of the slope: down to some 50 spacings of floats."""
+
 _registry: dict[str, Loss] = {"logistic": Logistic(), "squared": Squared()}
 
 
@@ -193,6 +196,36 @@ def _check(loss: Any, field: str = "loss") -> None:
     _check_kinks(loss, field)
     soft = loss.link(np.array([-3.0, -1.3, -0.4, 0.4, 1.3, 3.0]))
     check_derivatives(loss, *_pairs([*loss.classes, *soft], CHECKED))
+    _check_continuity(loss, [*loss.classes, *soft])
+
+
+def _check_continuity(loss: Loss, targets: list[float]) -> None:
+    """Raise if the slope jumps, as that of the hinge does: the equations need a continuous one.
+
+    Each interval between checked logits is halved `HALVINGS` times, toward the half over which the
+    slope changes more. At the end a continuous slope hardly changes any more; a jump remains.
+    """
+    target = np.repeat(np.asarray(targets, dtype=float), CHECKED.size - 1)
+    low, high = (np.tile(ends, len(targets)) for ends in (CHECKED[:-1], CHECKED[1:]))
+    at_low, at_high = (_called(loss, "slope", target, ends) for ends in (low, high))
+    finite = np.isfinite(at_low) & np.isfinite(at_high)
+    size = np.abs(at_low[finite & (np.abs(low) <= CENTRAL)]).max(initial=0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        allowed = 1e-3 * np.abs(at_high - at_low) + 1e-6 * size
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            between = _called(loss, "slope", target, middle)
+            left = np.abs(between - at_low) > np.abs(at_high - between)
+            low, high = np.where(left, low, middle), np.where(left, middle, high)
+            at_low, at_high = np.where(left, at_low, between), np.where(left, between, at_high)
+        jumps = finite & (np.abs(at_high - at_low) > allowed)
+    if jumps.any():
+        at = int(np.flatnonzero(jumps)[np.argmin(np.abs(high[jumps]))])
+        accepted = (
+            f"the slope jumps from {at_low[at]:g} to {at_high[at]:g} at target {target[at]:g}, logit"
+            f" {high[at]:.6g}; it must be continuous, so smooth the loss there"
+        )
+        raise InvalidInput("loss", loss.name, accepted)
 
 
 def _check_classes(loss: Loss, field: str) -> None:

@@ -19,7 +19,7 @@ PROBLEM = (
 
 def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "selftrain", "continuum", *PROBLEM, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 @pytest.fixture

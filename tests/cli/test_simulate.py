@@ -20,7 +20,7 @@ PROBLEM = [
 
 def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "selftrain", "simulate", *PROBLEM, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 @pytest.fixture
@@ -153,7 +153,9 @@ def test_an_interrupt_is_not_a_result(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, "simulate", *PROBLEM, "--features", "60", "--seeds", "9"]
     done = subprocess.run(
-        [*command, "--save", str(stored), "--json"], capture_output=True, text=True, timeout=300
+        [*command, "--save", str(stored), "--json"],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 130
     assert done.stdout == ""

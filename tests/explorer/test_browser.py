@@ -58,6 +58,11 @@ def shot(browser, name):
     browser.save_screenshot(str(SHOTS / f"{name}.png"))
 
 
+def stale(browser):
+    """Return whether the figure is greyed, because it belongs to earlier settings."""
+    return "stale" in browser.find_element(By.ID, "chart").get_attribute("class").split()
+
+
 @pytest.fixture(scope="module")
 def headline():
     state = PRESETS["headline"].state()
@@ -297,9 +302,13 @@ def test_bad_values_are_named_beside_their_control(browser, address, headline):
     type_into(browser, "rho", "2")
     wait(browser, lambda: "rho must be" in text(browser, "rho-fault"))
     assert "0.01 to 0.99" in text(browser, "rho-fault")
+    assert stale(browser)
+    assert not any(text(browser, name) for name in ("sentences", "numbers", "python"))
     type_into(browser, "rho", "0.2")
     wait(browser, lambda: text(browser, "rho-fault") == "")
     shows(browser, headline)
+    wait(browser, lambda: not stale(browser))
+    assert text(browser, "sentences")
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,19 @@ window.explorer_picture = (function () {
 
   // An error message is shown beside its control, or under the figure if it belongs to none.
   let beside = null;
-  function fault(sentence, field) {
+  function say(sentence, field) {
     const place = field && element(field + "-fault");
     if (beside && beside !== place) beside.textContent = "";
     beside = place || null;
     if (place) place.textContent = sentence;
     element("fault").textContent = place ? "" : sentence;
-    if (sentence) element("numbers").replaceChildren();
+  }
+
+  // Without an answer, what is still shown belongs to earlier settings: words go, the figure is greyed.
+  function fault(sentence, field) {
+    say(sentence, field);
+    element("chart").classList.add("stale");
+    for (const name of ["sentences", "numbers", "t-shown", "python", "command"]) element(name).replaceChildren();
   }
 
   async function show(answer) {
@@ -52,8 +58,9 @@ window.explorer_picture = (function () {
     await plotly;
     draw(answer.figure);
     write(answer);
-    fault("", null);
+    say("", null);
+    element("chart").classList.remove("stale");
   }
 
-  return { show, fault, save };
+  return { show, fault, say, save };
 })();

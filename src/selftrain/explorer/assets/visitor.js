@@ -172,7 +172,7 @@
       turn(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     }
     if (!saved) return none();
-    if (saved.fault) return picture.fault(saved.fault, null), none();
+    if (saved.fault) return picture.say(saved.fault, null), none();
     for (const name of table.fields) element(name).value = saved.texts[name];
     for (const name of table.switches) element(name).checked = saved.texts[name] !== "";
     for (const name of table.choices) choose(name, saved.texts[name]);
