@@ -151,7 +151,7 @@ STEP = 1e-5
 """Step of the finite differences: absolute for logits below 1, relative for larger ones."""
 
 HALVINGS = 40
-"""Halvings of an interval in the search for a jump of the slope: down to some 50 spacings of floats."""
+"""Halvings of an interval in the search for a jump of the slope, to about 50 spacings of floats."""
 
 _registry: dict[str, Loss] = {"logistic": Logistic(), "squared": Squared()}
 
@@ -222,8 +222,8 @@ def _check_continuity(loss: Loss, targets: list[float]) -> None:
     if jumps.any():
         at = int(np.flatnonzero(jumps)[np.argmin(np.abs(high[jumps]))])
         accepted = (
-            f"the slope jumps from {at_low[at]:g} to {at_high[at]:g} at target {target[at]:g}, logit"
-            f" {high[at]:.6g}; it must be continuous, so smooth the loss there"
+            f"the slope jumps from {at_low[at]:g} to {at_high[at]:g} at target {target[at]:g},"
+            f" logit {high[at]:.6g}; it must be continuous, so smooth the loss there"
         )
         raise InvalidInput("loss", loss.name, accepted)
 
