@@ -32,10 +32,10 @@ HEADLINE = ("headline.png", "headline-narrow.png", "headline.pdf")
 EXAMPLES = ("On real data", "In theory")
 """Titles of the examples, in the order of the README."""
 
-NEXT = """make report     the figures of the paper and its claims, out/report/index.html
-make setup      adds a page where every curve follows a slider: .venv/bin/selftrain explore
-make docs       the documentation as a site, out/docs/index.html
-make test       every test"""
+NEXT = """make report  every figure and claim of the paper, in out/report/index.html
+make setup   adds `.venv/bin/selftrain explore`, a page where every curve follows a slider
+make docs    the documentation as a site, in out/docs/index.html
+make test    runs every test"""
 
 LINKS = {
     "from a CSV to a saved model": "tutorial.md",
@@ -78,9 +78,7 @@ class FirstPage:
         )
         sections = [Section("headline", "", wide, numbers, narrow)]
         for title, code, output in zip(EXAMPLES, self.codes, self.printed, strict=False):
-            body = (
-                f"<pre>{html.escape(code)}</pre><p>It printed:</p><pre>{html.escape(output)}</pre>"
-            )
+            body = f"<pre>{html.escape(code)}</pre><p>Output:</p><pre>{html.escape(output)}</pre>"
             sections.append(Section(title.lower().replace(" ", "-"), title, None, body))
         sections.append(Section("read", "Read on", None, self.links))
         missing = len(self.codes) - len(self.printed)
@@ -105,7 +103,7 @@ def main() -> None:
     folder = writable(asked.out)
     first, second = codes = examples(asked.readme)
     result = FirstPage(folder, _links(asked.readme.resolve().parent / "docs", folder), codes)
-    say("Tuning four methods by theory. The first run compiles the equations: about 20 seconds.")
+    say("Computing the best settings of four methods. The first run compiles for 20 seconds.")
     with started(second) as theory:  # the longer one
         story = headline()
         with started(first) as data:

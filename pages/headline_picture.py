@@ -72,7 +72,7 @@ def _draw(ax: Axes, story: Headline) -> None:
 
 def _title(story: Headline) -> str:
     ensemble = story.helped.simulated
-    words = f"{story.problem.rho:.0%} positives. Lines: theory"
+    words = f"{story.problem.rho:.0%} of the samples are positive. Lines: theory"
     if ensemble is None:
         return words
-    return f"{words}; dots: {len(ensemble.seeds)} systems, N = {ensemble.features:,}"
+    return f"{words}; dots: {len(ensemble.seeds)} simulations"

@@ -21,9 +21,9 @@ def finding(story: Headline) -> tuple[str, ...]:
     return (
         "Can a linear classifier with few labels improve by training on its own predictions?",
         (
-            f"Take two clusters, {problem.rho:.0%} of the samples in one of them,"
-            f" {problem.alpha_l:g} labelled samples per feature, and {problem.steps} fresh batches"
-            f" of {float(problem.unlabeled.alpha[0]):g} unlabelled samples per feature."
+            f"The two classes are Gaussian clusters, and {problem.rho:.0%} of the samples are"
+            f" positive; per feature there are {problem.alpha_l:g} labelled samples and, in each of"
+            f" {problem.steps} steps, {float(problem.unlabeled.alpha[0]):g} new unlabelled ones."
         ),
         (
             f"Fitted to the labelled samples only, the classifier has an error of {alone:.1%};"
@@ -31,8 +31,9 @@ def finding(story: Headline) -> tuple[str, ...]:
             f" {story.limits.semi_supervised:.1%})."
         ),
         (
-            f"Naive self-training closes {(alone - naive) / gap:.0%} of the gap between the two,"
-            " even with the best ridges: its pseudo-labels drift towards the larger class."
+            f"Naive self-training closes {(alone - naive) / gap:.0%} of the gap between the two"
+            f" (error {naive:.1%}), even with the best ridges: its pseudo-labels drift towards the"
+            " larger class."
         ),
         (
             "With pseudo-labels that sharpen from step to step and a bias fixed after the first"
@@ -57,11 +58,13 @@ def remarks(story: Headline) -> list[str]:
     if story.naive.at_bounds.get("lambda_u") == "lowest":
         sentences.append(
             "The best ridge of naive self-training is the lowest allowed one, at which a step "
-            "changes nothing: naive self-training is better not used here."
+            "changes nothing: here no step at all is better than naive self-training."
         )
     for contender in (story.naive, story.helped):
         for name, end in contender.at_bounds.items():
-            sentences.append(f"{name} of “{contender.name}” ended at the {end} value allowed.")
+            sentences.append(
+                f"The best {name} of “{contender.name}” is the {end} value that was allowed."
+            )
     ranges = ", ".join(
         f"{name} {low:g} to {high:g}" for name, (low, high) in BOUNDS.items() if name in RIDGES
     )

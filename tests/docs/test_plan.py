@@ -25,7 +25,7 @@ def test_ten_lines_lead_from_a_csv_to_plan_fit_and_plot(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(compile(LINES, "docs/plan.md", "exec"), names)
-    assert "Because they disagree on" in capsys.readouterr().out
+    assert "The two models disagree on" in capsys.readouterr().out
     assert np.mean(names["rows"]["found"] == classes) > 0.9
     assert (tmp_path / "plan.png").stat().st_size > 10_000
 

@@ -65,14 +65,14 @@ def test_sentences_are_about_these_numbers(told):
     _, asked, between, naive, helped = sentences
     alone, full = told.labeled_only.run.error[0], told.supervised.error
     shares = [(alone - one.run.error[-1]) / (alone - full) for one in (told.naive, told.helped)]
-    assert "20% of the samples" in asked
+    assert "20% of the samples are positive" in asked
     assert "0.5 labelled samples" in asked
     for error in (alone, full, told.limits.semi_supervised):
         assert f"{error:.1%}" in between
     assert f"closes {shares[0]:.0%} of the gap between the two" in naive
     assert np.all(np.diff(told.naive.run.bias_to_norm) < 0)  # drift towards the larger class
     assert f"closes {shares[1]:.0%}" in helped
-    assert any("lambda_l of" in line and "highest" in line for line in remarks(told))
+    assert any("best lambda_l of" in line and "highest" in line for line in remarks(told))
 
 
 def test_four_lines_are_drawn_and_named(told):

@@ -20,7 +20,10 @@ EXAMPLES = {
         "selftrain optimize --config run.toml --over lambda-l,lambda-u,annealing",
     ),
     "continuum": ("selftrain continuum --alpha-l 1 --alpha-u 2 --rho 0.4 --delta 1 --steps 64",),
-    "plan": ("selftrain plan rows.csv --target y", "selftrain plan rows.csv --target y --json"),
+    "plan": (
+        "selftrain plan rows.csv --target y",
+        "selftrain plan rows.csv --target y --encode --json",
+    ),
     "explore": ("selftrain explore", "selftrain explore runs/diagram.db --port 8060"),
     "warmup": ("selftrain warmup",),
     "paper": ("selftrain paper list", "selftrain paper run cosine --quick --out out/paper"),

@@ -25,11 +25,11 @@ def plan(
         option("The class to plan against all others; needed with more than two.", "CLASS"),
     ] = None,
     encode: Annotated[bool, option("One-hot encode columns of text.", "", "--encode")] = False,
-    seed: Annotated[int, typer.Option(help="Of folds, samples and draws.", min=0, metavar="K")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0, metavar="K")] = 0,
     plot: Annotated[Path | None, option("Draw the plan (png, pdf, svg).", "FILE")] = None,
     json: AsJson = False,
 ) -> None:
-    """Advise whether unlabelled rows help on a table with few labels; fill in missing numbers."""
+    """Say whether self-training will help on a table with few labels; fill in missing numbers."""
     files = OutputFiles(plot).check()
 
     from ..estimator.planning.plan import plan_file

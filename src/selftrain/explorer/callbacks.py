@@ -41,7 +41,10 @@ JOBS: dict[str, tuple[str, dict[str, str]]] = {
 FILES = ("save-data", "save-python", "save-settings")
 
 BUSY = "The page is busy with other visitors: try again in a moment."
-LONG = "This takes too long to answer here: fewer steps or a larger ridge would be faster."
+LONG = (
+    "This takes too long to answer here: fewer steps or a larger ridge would be faster, with three"
+    " classes soft labels."
+)
 BROKEN = "Something went wrong that should not have; the server has noted it."
 
 

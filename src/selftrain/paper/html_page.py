@@ -36,6 +36,7 @@ ul.claims li > div { color: #222; }
 .note { background: #fff4d6; padding: 0.5rem 0.8rem; } summary { cursor: pointer; color: #00507d; margin: 0.6rem 0; }
 @media (max-width: 44rem) {
   body { margin: 1rem auto; } h1 { font-size: 1.4rem; } .lead p { font-size: 1.05rem; }
+  pre { white-space: pre-wrap; }
   .picture.large { overflow-x: auto; } .large img { max-width: none; width: 42rem; }
   .large::before { content: "swipe for the rest \\2192"; position: sticky; left: 0; display: block; color: #666; font-size: 0.9rem; }
   table:not(.numbers), table:not(.numbers) tbody, table:not(.numbers) tr, table:not(.numbers) td { display: block; }

@@ -40,7 +40,7 @@ def plan_card(plan: Plan) -> str:
     told = [*zip(plan.names, plan.error, strict=True), ("gain", plan.gain)]
     for name, one in told:
         values[name] = f"{100 * one.estimate:.1f} % [{100 * one.low:.1f}, {100 * one.high:.1f}]"
-    values["because"], values["next"] = plan.reason, plan.next_step
+    values["why"], values["next"] = plan.reason, plan.next_step
     for index, each in enumerate(cautions(plan), start=1):
         values[f"caution {index}"] = each
     return card(f"Advice: {plan.advice}", values, lambda ax: _stated(ax, plan))

@@ -60,7 +60,7 @@ def test_a_plan_is_read_in_words_values_and_pictures(advice: Plan) -> None:
         assert max(map(len, text.splitlines())) <= 80
     assert sum("[" in line for line in lines) == 3  # three numbers with intervals
     assert "%" in advice.details()
-    assert sum(line.startswith("Because ") for line in lines) == 1
+    assert sum(line.startswith("Why: ") for line in lines) == 1
     assert sum(line.startswith("Next: ") for line in lines) == 1
     assert "<table>" in advice._repr_html_()
     plain = json.loads(json.dumps(advice.to_dict()))

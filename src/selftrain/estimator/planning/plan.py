@@ -60,7 +60,7 @@ class Plan:
 
     Attributes:
         advice: "do", "do not" or "cannot tell".
-        reason: why, in a sentence.
+        reason: why, in two sentences.
         next_step: what to do now, in a sentence.
         names: of baseline and candidate.
         error: of baseline and candidate on the unlabelled samples, with 90 % intervals.
@@ -194,7 +194,10 @@ def _models(
     seed, texts = random.randint(2**31 - 1), text_columns(X)
     if baseline is None or candidate is None:
         if texts and not encode:
-            accepted = "columns must be numbers; encode=True (--encode) makes one column per value"
+            accepted = (
+                "must be columns of numbers; encode=True (on the command line --encode) makes a"
+                " column of 0 and 1 for each value of a text column"
+            )
             raise InvalidInput("X", texts, accepted)
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
             accepted = "must be numbers; pass a DataFrame and encode=True for columns of text"

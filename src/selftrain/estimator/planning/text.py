@@ -19,26 +19,32 @@ WIDTH = 80
 
 
 def reason(advice: Answer, odds: Odds, cells: Cells, names: Pair) -> str:
-    """Return why, in a sentence."""
+    """Return why, in two sentences: the probabilities that decide, and what they rest on."""
     changed = float(cells.sizes[1] + cells.sizes[2])
     judged = int((cells.positive + cells.negative)[1:3].sum())
     right = int(cells.positive[1] + cells.negative[2])
     labels = "label" if judged == 1 else "labels"
-    shown = f"{names.candidate} is right on {right} of {judged} held-out {labels} there;"
-    known = shown if judged else "no held-out label is among them;"
+    shown = f"of {judged} held-out {labels} there {names.candidate} predicts {right} right"
+    known = shown if judged else "there is no held-out label among them"
     loss = f"a loss of more than {100 * DEGRADED:g} points has probability {odds.degradation:.0%}"
     gain = f"a gain of more than {100 * WORTH:g} point has probability {odds.worthwhile:.0%}"
     chances = {"do": loss, "do not": gain, "cannot tell": f"{loss}, {gain}"}[advice]
     guess = ", and both may be guessing" if advice != "do not" and odds.guessing > GUESSING else ""
-    return f"they disagree on {changed:.1%} of the unlabelled samples; {known} {chances}{guess}."
+    return (
+        f"{chances}{guess}. The two models disagree on {changed:.1%} of the unlabelled samples;"
+        f" {known}."
+    )
 
 
 def next_step(advice: Answer, more: int | None, unlabeled: int, names: Pair, use: str) -> str:
     """Return what to do now, in a sentence."""
     if advice == "do":
-        return f"use {names.candidate}: advice.model() is fitted to all samples."
+        return f"use {names.candidate}. advice.model() is fitted to all samples."
     if advice == "do not":
-        return f"use {_the(names.baseline)}: advice.model() is fitted. More labels lower its error."
+        return (
+            f"use {_the(names.baseline)}. advice.model() is fitted to the labelled samples; more"
+            " labels lower its error."
+        )
     if more is None:
         return (
             "no number of labels would decide: the models are about equally good. advice.model()"
@@ -64,7 +70,7 @@ def as_text(plan: Plan) -> str:
         ),
         f"{'gain':<{width}}   {_percent(plan.gain.estimate):>8}   {_ends(plan.gain)}",
         "",
-        fill(f"Because {plan.reason}", WIDTH),
+        fill(f"Why: {plan.reason}", WIDTH),
         fill(f"Next: {plan.next_step}", WIDTH),
     ]
     lines += [fill(f"Caution: {each}", WIDTH) for each in cautions(plan)]
