@@ -117,7 +117,7 @@ def test_failed_seeds_are_told_and_end_with_exit_code_1(asked: Any) -> None:
     assert [failure["step"] for failure in told["failures"]] == [1, 1]
     assert told["q"][0][1] is None
     done = asked(*flags, "--on-failure", "partial")
-    assert "2 of 2 seeds failed, and are left out from there on." in done.stdout
+    assert "2 of 2 seeds failed; later means are those of the others." in done.stdout
 
 
 def test_one_seed_is_no_comparison(asked: Any) -> None:

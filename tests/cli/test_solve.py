@@ -384,14 +384,14 @@ def test_every_help_has_examples_that_parse(selftrain):
 
     from selftrain.cli.examples import EXAMPLES
 
-    for verb, lines in EXAMPLES.items():
-        code, out, _ = selftrain(*verb.split(), "-h")
+    for name, lines in EXAMPLES.items():
+        code, out, _ = selftrain(*name.split(), "-h")
         assert code == 0
         assert "Examples" in out
         for line in lines:
             program, *words = shlex.split(line)
             assert program == "selftrain"
-            assert words[: len(verb.split())] == verb.split()
+            assert words[: len(name.split())] == name.split()
 
 
 def test_a_step_without_solution_is_code_1_and_partial_gives_the_steps_before(
@@ -499,14 +499,14 @@ def test_help_names_every_field_of_the_words_with_their_defaults(selftrain):
     assert Recipe(**{field: read_value(text) for field, text in defaults.items()}) == Recipe()
 
 
-@pytest.mark.parametrize("verb", ["solve", "simulate"])
-def test_help_gives_switches_no_value(selftrain, verb):
-    _, out, _ = selftrain(verb, "--help")
+@pytest.mark.parametrize("name", ["solve", "simulate"])
+def test_help_gives_switches_no_value(selftrain, name):
+    _, out, _ = selftrain(name, "--help")
     shown = [line for line in out.splitlines() if "<bool>" in line]
     assert all("--help" in line for line in shown)
 
 
-def test_no_verb_shows_the_help_and_is_code_2(selftrain):
+def test_no_command_shows_the_help_and_is_code_2(selftrain):
     code, out, err = selftrain()
     assert code == 2
     assert "solve" in out + err

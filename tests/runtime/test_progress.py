@@ -1,5 +1,5 @@
 """Long work says how far it is: to a terminal and a notebook, to a pipe only if asked, always to a
-function. Every verb takes the same `progress=`.
+function. Every function takes the same `progress=`.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ LABELS = np.repeat([0, 1], 60)
 ROWS = GENERATOR.normal(size=(120, 4)) + LABELS[:, None]
 TARGET = np.where(np.arange(120) % 3 == 0, LABELS, -1)
 
-VERBS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "solve": ("steps", lambda p: solve(PROBLEM, RECIPE, progress=p)),
     "squared": ("steps", lambda p: solve(PROBLEM.replace(loss="squared"), RECIPE, progress=p)),
     "shapes": ("steps", lambda p: solve(SHAPED, RECIPE, progress=p)),
@@ -226,25 +226,25 @@ VERBS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_reports_to_a_function(verb: str) -> None:
-    noun, call = VERBS[verb]
+@pytest.mark.parametrize("name", CALLS)
+def test_every_function_reports_to_a_function(name: str) -> None:
+    noun, call = CALLS[name]
     seen: list[ProgressReport] = []
     call(seen.append)
     last = seen[-1]
     assert {report.noun for report in seen} == {noun}
     assert all(one.done <= other.done for one, other in pairwise(seen))
     assert last.done > 0
-    if verb not in ("optimize", "continuum"):
+    if name not in ("optimize", "continuum"):
         assert last.done == last.total
-    if verb == "optimize":
+    if name == "optimize":
         assert last.best == pytest.approx(optimize(PROBLEM, start=RECIPE).error, abs=1e-6)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_refuses_another_word(verb: str) -> None:
+@pytest.mark.parametrize("name", CALLS)
+def test_every_function_refuses_another_word(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"progress must be .*, got 'yes'"):
-        VERBS[verb][1]("yes")
+        CALLS[name][1]("yes")
 
 
 def test_what_the_function_raises_ends_the_work() -> None:

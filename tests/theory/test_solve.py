@@ -1,4 +1,4 @@
-"""The verb itself: what it refuses, how it fails, what it says about itself."""
+"""The function itself: what it refuses, how it fails, what it says about itself."""
 
 from __future__ import annotations
 

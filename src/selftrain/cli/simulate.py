@@ -191,7 +191,7 @@ def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
                 console.print(f"{lost} of {seeds} lost class {k}: no label of it was left.")
     if ensemble.failures:
         failed = len(ensemble.failures)
-        console.print(f"{failed} of {seeds} failed, and are left out from there on.")
+        console.print(f"{failed} of {seeds} failed; later means are those of the others.")
     console.print(
         f"N = {ensemble.features:,}, {seeds}, {ensemble.method}, "
         f"{ensemble.seconds:.3g} s; mean over seeds, standard error of the last digits in brackets."

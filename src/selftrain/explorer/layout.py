@@ -24,8 +24,8 @@ INTRO = (
     " self-training.",
     "Move a slider, and the theory of large systems answers at once: does the error fall, or do the"
     " labels drift into one class?",
-    "The first page has one positive in five: annealed labels and a fixed bias (blue) against plain"
-    " self-training (grey).",
+    "Shown first: one positive in five, with annealed labels and a fixed bias (blue) and without"
+    " (grey).",
 )
 
 STARTING = "Starting: the first answer takes a few seconds."

@@ -64,7 +64,7 @@ class PageState:
 
         >>> state = PageState.from_query("?rho=0.3&colour=red")
         >>> state.texts["rho"], state.remarks
-        ('0.3', ("'colour' in the address is not known and was left out",))
+        ('0.3', ("'colour' in the address is not known and was ignored",))
         """
         if len(query) > 2 * LONGEST_TEXT:
             return cls(remarks=("the address is too long and was not read",))
@@ -84,7 +84,7 @@ class PageState:
             elif name == "pin" and len(value) <= LONGEST_TEXT:
                 known["pin"] = value
             else:
-                remarks.append(f"{name[:40]!r} in the address is not known and was left out")
+                remarks.append(f"{name[:40]!r} in the address is not known and was ignored")
         return cls(texts=texts, remarks=tuple(remarks), **known)
 
     @classmethod

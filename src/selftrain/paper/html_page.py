@@ -48,7 +48,7 @@ ul.claims li > div { color: #222; }
 NEXT = """selftrain paper list                   figures, and what each costs
 selftrain paper run                    everything in full: half an hour on two cores
 selftrain paper run fig4               one figure, by its number or its id
-selftrain paper run cosine --set rho=0.3,alpha_l=0.2     the same with other parameters
+selftrain paper run fig4 --set rho=0.3 the same with another parameter
 selftrain solve --help                 a run of your own"""
 
 ABOUT_QUICK = (
@@ -85,7 +85,9 @@ def write_page(folder: Path, quick: bool, made: Iterable[str]) -> None:
     names = dict.fromkeys([*IDS, *made])
     found = [read_record(folder, name) for name in names if (folder / f"{name}.png").is_file()]
     records = [judged(one) for one in found if one is not None and one["quick"] == quick]
-    sections = [*(figure_section(one, folder) for one in records), claims_list(records)]
+    sections = [figure_section(one, folder) for one in records]
+    if any(one["claims"] or one["findings"] for one in records):
+        sections.append(claims_list(records))
     title = "The paper, figure by figure" + (": quick versions" if quick else "")
     write_text(folder / "index.html", page(title, ABOUT_QUICK if quick else "", sections))
 

@@ -145,7 +145,7 @@ def positive_shares(
 
 
 def _prior(cells: Cells, error: float) -> tuple[Array, Array]:
-    """Return the Beta laws of the cells if models that agree err with this probability."""
+    """Return the Beta laws of the cells if models that agree are wrong with this probability."""
     even, strength = np.array([error, FAVOUR, 1 - FAVOUR, 1 - error]), np.array(STRENGTH)
     rarer = np.minimum(cells.share, 1 - cells.share)
     return strength * even * cells.share / rarer, strength * (1 - even) * (1 - cells.share) / rarer

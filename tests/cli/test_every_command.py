@@ -1,4 +1,4 @@
-"""What all verbs have in common: help with examples, tracebacks on demand, names of files."""
+"""What all commands have in common: help with examples, tracebacks on demand, names of files."""
 
 import subprocess
 import sys
@@ -14,11 +14,11 @@ PROBLEM = ("--alpha-l", "0.5", "--alpha-u", "2", "--rho", "0.4", "--delta", "0.5
 
 
 def every_command() -> list[str]:
-    """The whole command line: the verbs, and the verbs of their groups."""
+    """The whole command line: the commands, and the commands of their groups."""
     root = typer.main.get_command(app)
     names = [""]
-    for verb, command in root.commands.items():
-        names += [verb, *(f"{verb} {part}" for part in getattr(command, "commands", ()))]
+    for name, command in root.commands.items():
+        names += [name, *(f"{name} {part}" for part in getattr(command, "commands", ()))]
     return names
 
 
@@ -27,14 +27,14 @@ def selftrain(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("verb", every_command())
-def test_help_ends_with_examples_of_this_verb(verb):
-    found = CliRunner().invoke(app, [*verb.split(), "-h"], env={"COLUMNS": "200"})
+@pytest.mark.parametrize("name", every_command())
+def test_help_ends_with_examples_of_this_command(name):
+    found = CliRunner().invoke(app, [*name.split(), "-h"], env={"COLUMNS": "200"})
     assert found.exit_code == 0
     _, title, examples = found.stdout.partition("Examples:")
     assert title
-    assert all(line in examples for line in EXAMPLES[verb])
-    assert all(line.startswith(f"selftrain {verb}".strip()) for line in EXAMPLES[verb])
+    assert all(line in examples for line in EXAMPLES[name])
+    assert all(line.startswith(f"selftrain {name}".strip()) for line in EXAMPLES[name])
 
 
 def test_examples_fit_on_a_line_of_80_columns():
@@ -60,7 +60,7 @@ def test_values_are_completed(typed, completed, selftrain, monkeypatch):
     assert done.stdout.split() == completed, done.stderr
 
 
-def test_there_are_no_examples_of_verbs_that_are_gone():
+def test_there_are_no_examples_of_commands_that_are_gone():
     assert set(EXAMPLES) == set(every_command())
 
 
@@ -74,12 +74,12 @@ def test_debug_shows_the_traceback_wherever_it_stands(where):
     assert done.stderr.splitlines()[-1].endswith(", got -1")
 
 
-@pytest.mark.parametrize("verb", ["solve", "simulate", "optimize"])
-def test_a_file_of_a_kind_that_cannot_be_read_back_is_refused(verb, tmp_path):
+@pytest.mark.parametrize("name", ["solve", "simulate", "optimize"])
+def test_a_file_of_a_kind_that_cannot_be_read_back_is_refused(name, tmp_path):
     found = selftrain(
-        verb, *PROBLEM, "--steps", "1", "--save", str(tmp_path / "run.xyz"),
-        *(("--features", "20", "--seeds", "1") if verb == "simulate" else ()),
-        *(("--over", "lambda-u") if verb == "optimize" else ()),
+        name, *PROBLEM, "--steps", "1", "--save", str(tmp_path / "run.xyz"),
+        *(("--features", "20", "--seeds", "1") if name == "simulate" else ()),
+        *(("--over", "lambda-u") if name == "optimize" else ()),
     )  # fmt: skip
     assert found.returncode == 2
     assert "a name ending in one of: nc" in found.stderr
