@@ -1,7 +1,7 @@
 """Choice of the method for the samples at hand, and how it fits one class against the rest.
 
 "anchored" becomes "gaussian" if the samples pass for Gaussian clusters and cross-validation of
-whole runs agrees in every class, so that it need not be known in advance what the samples look like.
+whole runs agrees in every class: the kind of the samples need not be known in advance.
 """
 
 from __future__ import annotations
