@@ -7,9 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from selftrain.explorer.hosts import is_served, served_hosts
 from selftrain.explorer.jobs import JobBoard
-from selftrain.explorer.server import create_app
+from selftrain.explorer.server import create_app, is_served, served_hosts
 
 
 def asked(place, host, path="/"):

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import SelfTrainError
 from .output import remark
 
 
@@ -24,6 +25,9 @@ def explore(
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
 ) -> None:
     """Open a page where every curve follows a slider."""
-    from ..explorer.server import serve
-
+    try:
+        from ..explorer.server import serve
+    except ImportError as error:
+        reason = f"the page needs {error.name}: pip install '.[explore]' in a clone"
+        raise SelfTrainError(reason) from None
     serve(host, port, not no_open, say=remark, path=path)

@@ -20,8 +20,6 @@ from .drawing import Theme
 from .page_state import PageState
 from .snippets import command_line, python_lines
 
-__all__ = ["answer", "simulated_names", "table", "theme_of"]
-
 FIELDS = {"clusters": "shape", "clusters_u": "shape"}
 """Fields of `Problem` whose control has another name, and that name."""
 

@@ -26,8 +26,6 @@ from .presets import PRESETS
 from .snippets import SETTINGS, python_lines, settings
 from .workers import Busy, Superseded, TooLong, Workers
 
-__all__ = ["register"]
-
 JOBS: dict[str, tuple[str, dict[str, str]]] = {
     "best-constants": ("optimize", {"search": "constants"}),
     "best-heuristics": ("optimize", {"search": "heuristics"}),

@@ -26,20 +26,6 @@ from .drawing import (
 )
 from .opened import Map
 
-__all__ = [
-    "class_error",
-    "class_plane",
-    "continuum",
-    "direction",
-    "error",
-    "heat_map",
-    "laws",
-    "own_rows",
-    "plane",
-    "shaped_laws",
-    "susceptibility",
-]
-
 CLASSES = ((0, "negative class", ORANGE), (1, "positive class", GREEN))
 THREE = (ORANGE, GREEN, PURPLE)
 """Colours of three classes."""

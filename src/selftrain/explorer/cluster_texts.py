@@ -13,8 +13,6 @@ import numpy as np
 from ..errors import InvalidInput
 from ..mixture.clusters import Clusters
 
-__all__ = ["DISTANCE", "read_classes", "read_shape", "repeated", "write_shape"]
-
 MOST_DIRECTIONS = 100
 """Largest number of directions: with more, an answer would take too long to follow a slider."""
 

@@ -14,8 +14,6 @@ from ..errors import InvalidInput, nearest
 from ..parameters import PARAMETERS, Parameter
 from .cluster_texts import read_classes, read_shape
 
-__all__ = ["CONTROLS", "LONGEST_TEXT", "MOST_STEPS", "NUMBERS", "START", "Control"]
-
 START: dict[str, Any] = {
     "rho": 0.2, "alpha_l": 0.5, "alpha_u": 2.0, "delta": 0.5625, "steps": 16, "lambda_l": 0.1,
     "lambda_u": 0.00372, "annealing": 0.0223, "fix_bias": True,

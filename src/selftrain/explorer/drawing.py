@@ -16,18 +16,6 @@ import numpy as np
 from ..arrays import Array
 from ..plots.style import BLUE
 
-__all__ = [
-    "Figure",
-    "Panel",
-    "Theme",
-    "Trace",
-    "axes_of",
-    "figure",
-    "line",
-    "listed",
-    "mark",
-]
-
 DARK_BLUE = "#4DA3DD"
 
 GAP = 0.06

@@ -19,8 +19,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-__all__ = ["JobBoard", "VisitorJob"]
-
 RUNNING, WAITING, KEPT = 2, 8, 64
 """Largest numbers of jobs that run at once, that wait, and whose results are stored."""
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from dash import dcc, html
+from dash.development.base_component import Component
 
 from .controls import CONTROLS, MOST_STEPS, NUMBERS, Control
 from .opened import Map
 from .own_data import LARGEST_FILE
 from .page_state import VIEWS
-from .plain_input import PlainInput
 from .presets import PRESETS
 from .tasks import LIMITS
-
-__all__ = ["SLIDER_STEPS", "page"]
 
 SLIDER_STEPS = 1000
 """Number of positions of a slider; assets/visitor.js converts them to values."""
@@ -292,3 +290,22 @@ def _table() -> dict[str, Any]:
             for name, preset in PRESETS.items()
         },
     }
+
+
+PROPERTIES = ["id", "type", "name", "value", "checked", "min", "max", "step"]
+WILDCARDS = ["aria-"]
+NO_CHILDREN: list[str] = []
+
+
+class PlainInput(Component):
+    """A plain HTML input of any type, which Dash lacks. The browser stores its value, so that moving
+    a slider renders nothing again (assets/inputs.js); `value` and `checked` are its initial state.
+    """
+
+    _namespace, _type = "explorer_inputs", "PlainInput"
+    _children_props = NO_CHILDREN
+    _prop_names = available_properties = PROPERTIES
+    _valid_wildcard_attributes = available_wildcard_properties = WILDCARDS
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)  # type: ignore[no-untyped-call]

@@ -16,8 +16,6 @@ from .cluster_texts import write_shape
 from .controls import CONTROLS, NUMBERS
 from .page_state import PageState
 
-__all__ = ["Map", "open_path"]
-
 ASIDE = ("status", "reason")
 SQLITE = b"SQLite format 3\0"
 

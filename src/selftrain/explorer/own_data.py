@@ -27,8 +27,6 @@ from .cluster_texts import write_shape
 from .drawing import Theme
 from .page_state import PageState
 
-__all__ = ["LARGEST_FILE", "own_data", "own_shape"]
-
 LARGEST_FILE = 5 * 2**20
 """Largest size of a visitor's table in bytes; its base64 encoding is a third longer."""
 

@@ -19,8 +19,6 @@ from ..recipe import Recipe
 from .cluster_texts import DISTANCE
 from .controls import CONTROLS, LONGEST_TEXT, MOST_STEPS
 
-__all__ = ["VIEWS", "PageState"]
-
 VIEWS = {
     "error": "Error and clusters",
     "direction": "Direction and bias",

@@ -9,8 +9,6 @@ from ..parameters import PARAMETERS
 from .controls import START
 from .page_state import PageState
 
-__all__ = ["PRESETS", "Preset"]
-
 
 @dataclass(frozen=True)
 class Preset:

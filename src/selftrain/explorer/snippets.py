@@ -10,8 +10,6 @@ from .cluster_texts import DISTANCE
 from .controls import CONTROLS
 from .page_state import PageState
 
-__all__ = ["SETTINGS", "command_line", "python_lines", "settings"]
-
 SETTINGS = "selftrain-run.json"
 """Name of the settings file, in the command line and as a download."""
 

@@ -21,8 +21,6 @@ from .controls import NUMBERS
 from .own_data import own_data, own_shape
 from .page_state import PageState
 
-__all__ = ["LIMITS", "TASKS"]
-
 Send = Callable[[dict[str, Any]], object]
 
 LIMITS = {

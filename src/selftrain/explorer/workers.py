@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-__all__ = ["Busy", "Superseded", "TooLong", "Workers"]
-
 STARTING = 300.0
 """Seconds that a request waits for the first process to be ready, which may compile kernels."""
 

@@ -1,4 +1,4 @@
-// The input of `plain_input.py`: rendered once; the browser stores its value.
+// The input of `layout.py`: rendered once; the browser stores its value.
 window.explorer_inputs = {
   PlainInput: function PlainInput({ setProps, value, checked, ...given }) {
     return window.React.createElement("input", {
