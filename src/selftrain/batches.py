@@ -106,7 +106,9 @@ def pseudo_labeled(problem: Problem) -> Array:
 
 
 def new_samples(problem: Problem) -> Array:
-    """Return how many unlabelled samples per feature each of the steps 1..T uses as the first."""
+    """Return how many unlabelled samples per feature each of the steps 1..T uses that no earlier
+    step has used.
+    """
     alpha = problem.unlabeled.alpha
     if problem.batches == "fresh":
         return alpha

@@ -100,7 +100,7 @@ class _InitSignature:
 class Portable:
     """Base class of a frozen dataclass with conversion to dict, JSON and TOML, and a short repr.
 
-    All of them omit fields that are None, and fields in `_optional` that have their default value.
+    The conversions omit fields that are None, and those of `_optional` that have their default.
     """
 
     _optional: ClassVar[tuple[str, ...]] = ()

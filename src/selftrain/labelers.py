@@ -34,8 +34,8 @@ class Labeler(Protocol):
         ...
 
     def jumps(self, sharpness: float) -> tuple[float, ...]:
-        """Return the logits at which the target is discontinuous; those at which its derivative is
-        may be added.
+        """Return the logits at which the target is discontinuous. Corners of a continuous target may
+        be listed, too.
         """
         ...
 

@@ -301,8 +301,8 @@ class Protocol:
         return min(seconds, default=None)
 
     def collapses_with(self, t: int) -> list[int]:
-        """Return the fits whose labels are all of one class if those of fit t are: fit t, and all
-        later ones that have no other labels than those made by such fits.
+        """Return fit t, and the later fits all of whose labels come from it, directly or through
+        other such fits: if the labels of fit t are all of one class, so are theirs.
         """
         found = [t]
         for later in range(t + 1, len(self.fits)):

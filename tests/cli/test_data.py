@@ -94,9 +94,9 @@ def test_simulate_draws_the_rows_or_synthetic_gaussian_data(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--labels", "60", "--batches", "2x90"), "--target is needed with --data"),
-        (("--target", "y", "--batches", "2x90"), "--labels is needed with --data"),
-        (("--target", "y", "--labels", "60"), "--batches is needed with --data"),
+        (("--labels", "60", "--batches", "2x90"), "target must be given with --data"),
+        (("--target", "y", "--batches", "2x90"), "labels must be given with --data"),
+        (("--target", "y", "--labels", "60"), "batches must be given with --data"),
         (("--target", "y", "--labels", "60", "--batches", "2*90"), "steps times rows, as in 6x600"),
         (("--target", "y", "--labels", "0", "--batches", "2x90"), "must be a whole number >= 1"),
         (("--target", "z", "--labels", "60", "--batches", "2x90"), "no such column"),
@@ -133,4 +133,4 @@ def test_flags_of_a_table_without_one(selftrain: Call) -> None:
     for flag in (("--target", "y"), ("--raw",)):
         code, _, err = selftrain("solve", *flag)
         assert code == 2
-        assert "this flag belongs to --data FILE" in " ".join(err.split())
+        assert "needs --data FILE" in " ".join(err.split())

@@ -24,7 +24,9 @@ FLAGS = (
     Flag("target", "Column of the file with the class.", "NAME", text=True),
     Flag("labels", "Rows with labels.", "M"),
     Flag("reduce", "Leading directions of the rows to use.", "K", "all"),
-    Flag("shrinkage", "Of the covariance: auto, oas, or a number from 0 to 1.", "X", "auto"),
+    Flag(
+        "shrinkage", "Shrinkage of the covariance: auto, oas, or from 0 to 1.", "X", "auto"
+    ),
     Flag("two_covariances", "One covariance for each class.", default="no", switch=True),
     Flag("raw", "Keep the units of the columns.", default="no", switch=True),
 )
@@ -94,14 +96,14 @@ def read_data(given: dict[str, Any], values: Mapping[str, Any]) -> Data | None:
     if flags["data"] is None:
         for name, value in flags.items():
             if value is not None:
-                raise InvalidInput(name, value, "this flag belongs to --data FILE")
+                raise InvalidInput(name, value, "needs --data FILE")
         return None
     for name in REPLACED:
         if name in values:
             raise InvalidInput(name, values[name], "with --data it follows from the rows")
     for name, value in (("target", flags["target"]), ("labels", flags["labels"])):
         if value is None:
-            raise InvalidInput(name, value, f"--{name} is needed with --data")
+            raise InvalidInput(name, value, "must be given with --data")
     return _made(flags, dict(values))
 
 
@@ -139,7 +141,7 @@ def batch_sizes(text: Any) -> tuple[list[int], Any]:
     (([600, 600, 600], 'fresh'), ([600, 300], ['a', 'b']))
     """
     if text is None:
-        raise InvalidInput("batches", text, f"--batches is needed with --data; it {BATCHES}")
+        raise InvalidInput("batches", text, f"must be given with --data; it {BATCHES}")
     amounts, colon, which = (part.strip() for part in str(text).partition(":"))
     found = re.fullmatch(r"(\d+)x(\d+)", amounts)
     if found:

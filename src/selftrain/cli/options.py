@@ -47,7 +47,7 @@ def completes(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
 
 AsJson = Annotated[bool, option("One JSON object on stdout, nothing else.", "", "--json")]
 Plot = Annotated[Path | None, option("Draw the result (png, pdf, svg).", "FILE")]
-Save = Annotated[Path | None, option("Store the result (nc), for its load().", "FILE")]
+Save = Annotated[Path | None, option("Save the result (nc), to be loaded in Python.", "FILE")]
 OnFailure = Annotated[
     Literal["raise", "partial"],
     typer.Option(
@@ -190,7 +190,7 @@ class MissingFlags(TyperException):
 
 
 def takes(*inputs: str) -> Callable[[Command], Command]:
-    """Return a decorator that adds the flags of these inputs to a command, and passes the inputs.
+    """Return a decorator that adds flags to a command, and calls it with the inputs made from them.
 
     Arguments:
         inputs: "problem" and "recipe"; "start": a recipe of which the command gets only the fields

@@ -40,7 +40,9 @@ def simulate(
     data: "Data | None",
     features: Annotated[
         int | None,
-        option("Features. Default: 8192 (K classes: 1000), with --data that of its rows.", "N"),
+        option(
+            "Number of features. Default: 8192 (K classes: 1000); --data: its columns.", "N"
+        ),
     ] = None,
     gaussian: Annotated[
         bool, option("With --data: synthetic Gaussian data in place of its rows.", "", "--gaussian")
@@ -73,7 +75,7 @@ def simulate(
     files = OutputFiles(plot, save, quiet=json).check()
 
     if gaussian and data is None:
-        raise InvalidInput("gaussian", gaussian, "this flag belongs to --data FILE")
+        raise InvalidInput("gaussian", gaussian, "needs --data FILE")
     if data is not None:
         remark(str(data))
 

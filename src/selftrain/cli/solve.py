@@ -52,7 +52,9 @@ def solve(
     """Solve the theory of a self-training run: the large-system limit, step by step."""
     files = OutputFiles(plot, save, quiet=json).check()
     if every is not None and (plot is not None or save is not None):
-        raise InvalidInput("every", every, "--json or a table; --plot and --save take every step")
+        raise InvalidInput(
+            "every", every, "must not be given with --plot or --save"
+        )
 
     from ..theory.solve import solve as solve_theory
     from ..tuning.limits import Limits

@@ -298,8 +298,9 @@ NO_CHILDREN: list[str] = []
 
 
 class PlainInput(Component):
-    """A plain HTML input of any type, which Dash lacks. The browser stores its value, so that moving
-    a slider renders nothing again (assets/inputs.js); `value` and `checked` are its initial state.
+    """A plain HTML input of any type, which Dash lacks. The browser stores its value, so nothing is
+    rendered again when a slider moves (assets/inputs.js). `value` and `checked` are its initial
+    state.
     """
 
     _namespace, _type = "explorer_inputs", "PlainInput"
