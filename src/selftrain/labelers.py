@@ -34,9 +34,7 @@ class Labeler(Protocol):
         ...
 
     def jumps(self, sharpness: float) -> tuple[float, ...]:
-        """Return the logits at which the target is discontinuous. Corners of a continuous target may
-        be listed, too.
-        """
+        """Return the logits at which the target is discontinuous; its corners may be listed."""
         ...
 
 

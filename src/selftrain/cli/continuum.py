@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import AsJson, OnFailure, Plot, option, read_value, takes
-from .output import OutputFiles, make_table, print_json, print_table, remark, terminal
+from .output import OutputFiles, print_json, print_table, remark, terminal
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ..problem import Problem
     from ..recipe import Recipe
     from ..theory.continuum.path import ContinuumPath
     from ..theory.trajectory import Trajectory
 
 ROWS = 21
+
+COLUMNS = {
+    "q": "q", "m": "m", "bias": "B", "bias_to_norm": "B/√q", "error": "error",
+    "cosine": "cosine", "squared_cosine": "M",
+}  # fmt: skip
+"""Columns of the table: quantities, and their titles."""
 
 
 @takes("problem", "recipe")
@@ -78,7 +82,9 @@ def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str
 def _show(path: "ContinuumPath", run: "Trajectory | None") -> None:
     console = terminal()
     console.print(f"[bold]{path.problem!r}[/bold]\n[bold]{path.recipe!r}[/bold]")
-    print_table(console, _table(path))
+    frame = path.to_frame(ROWS)[list(COLUMNS)]
+    rows = ([f"{value:.6g}" for value in (tau, *row)] for tau, row in frame.iterrows())
+    print_table(console, ["τ", *COLUMNS.values()], rows)
     start = path.first_order(0.0)
     best = path.best
     for sentence in (
@@ -102,13 +108,3 @@ def _when(tau: float | None) -> str:
     if tau is None:
         return "not on this path"
     return "from the start" if tau == 0 else f"at τ = {tau:.6g}"
-
-
-def _table(path: "ContinuumPath") -> "Table":
-    columns = {
-        "q": "q", "m": "m", "bias": "B", "bias_to_norm": "B/√q", "error": "error",
-        "cosine": "cosine", "squared_cosine": "M",
-    }  # fmt: skip
-    frame = path.to_frame(ROWS)[list(columns)]
-    rows = ([f"{value:.6g}" for value in (tau, *row)] for tau, row in frame.iterrows())
-    return make_table(["τ", *columns.values()], rows)

@@ -24,9 +24,7 @@ FLAGS = (
     Flag("target", "Column of the file with the class.", "NAME", text=True),
     Flag("labels", "Rows with labels.", "M"),
     Flag("reduce", "Leading directions of the rows to use.", "K", "all"),
-    Flag(
-        "shrinkage", "Shrinkage of the covariance: auto, oas, or from 0 to 1.", "X", "auto"
-    ),
+    Flag("shrinkage", "Shrinkage of the covariance: auto, oas, or from 0 to 1.", "X", "auto"),
     Flag("two_covariances", "One covariance for each class.", default="no", switch=True),
     Flag("raw", "Keep the units of the columns.", default="no", switch=True),
 )

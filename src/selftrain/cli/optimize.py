@@ -10,7 +10,6 @@ from .options import AsJson, Plot, Save, Tolerance, completes, option, read_valu
 from .output import (
     OutputFiles,
     StepRows,
-    make_table,
     print_json,
     print_table,
     remark,
@@ -144,9 +143,9 @@ def _show(best: "Optimum") -> None:
         shown = " ... ".join(f"{one:.6g}" for one in ends)
         rows.append([name, shown, f"{low:g} to {high:g}", _at_bound(best.active_bounds.get(name))])
     left = ("optimised", "bounds", "at a bound", "error at the last step")
-    print_table(console, make_table(("optimised", "best", "bounds", "at a bound"), rows, left))
+    print_table(console, ("optimised", "best", "bounds", "at a bound"), rows, left)
     errors = [[name, f"{value:.8g}"] for name, value in best.against.items()]
-    print_table(console, make_table((left[-1], f"{best.error:.8g}"), errors, left))
+    print_table(console, (left[-1], f"{best.error:.8g}"), errors, left)
     console.print(best.advice)
     state = "not confirmed as a minimum"
     if best.is_minimum:

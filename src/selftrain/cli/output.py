@@ -19,7 +19,6 @@ from ..errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
-    from rich.table import Column, Table
 
     from ..fields import Portable
 
@@ -83,24 +82,6 @@ def terminal() -> Console:
     return console
 
 
-def make_table(
-    titles: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = (), **style: Any
-) -> Table:
-    """Return a table; columns named in `left` are text, the others right-aligned numbers that are
-    never wrapped.
-    """
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, **style)
-    for title in titles:
-        number = title not in left
-        table.add_column(title, justify="right" if number else "left", no_wrap=number)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 def cell(value: float | str) -> str:
     """Return a table entry: a number with six digits, a dash for NaN, or a text unchanged."""
     if isinstance(value, str):
@@ -108,52 +89,52 @@ def cell(value: float | str) -> str:
     return "-" if value != value else f"{value:.6g}"
 
 
-def print_table(console: Console, table: Table) -> None:
-    """Print a table without blanks at the ends of lines.
+def print_table(
+    console: Console,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    left: Sequence[str] = (),
+    widths: Mapping[str, int | None] | None = None,
+    **style: Any,
+) -> None:
+    """Print a table, without blanks at the ends of lines.
 
     If it is too wide, columns are omitted from the last on, and their names are printed; numbers
     are never cut off. The first column, the error and the cosine are always shown.
+
+    Arguments:
+        left: columns of text, which may wrap; the others are right-aligned numbers, which do not.
+        widths: widths of columns of text; None: as wide as their text, which then does not wrap.
+        style: further options of the table of rich.
     """
-    left_out: list[str] = []
-    _keep_numbers_whole(table)
+    from rich import box
+    from rich.cells import cell_len
+    from rich.table import Table
+
+    cells = dict(zip(titles, zip(*rows, strict=True), strict=True))
+    shown, omitted, widths = list(titles), list[str](), widths or {}
     endless = console.options.update(width=10_000)
-    while console.measure(table, options=endless).minimum > console.width:
-        spare = [column for column in table.columns[1:] if column.header not in MOST_WANTED]
-        if not spare:
+    while True:
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, **style)
+        for title in shown:
+            if title in left:
+                whole = widths.get(title, 0) is None
+                table.add_column(title, width=widths.get(title), no_wrap=whole)
+            else:  # without a least width rich would wrap "0.43 %"
+                least = max(map(cell_len, cells[title]))
+                table.add_column(title, justify="right", no_wrap=True, min_width=least)
+        for row in zip(*(cells[title] for title in shown), strict=True):
+            table.add_row(*row)
+        spare = [title for title in shown[1:] if title not in MOST_WANTED]
+        if not spare or console.measure(table, options=endless).minimum <= console.width:
             break
-        left_out.insert(0, str(spare[-1].header))
-        table = _without(table, spare[-1])
+        shown.remove(spare[-1])
+        omitted.insert(0, spare[-1])
     with console.capture() as captured:
         console.print(table, soft_wrap=False)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
-    if left_out:
-        typer.echo(f"Not shown for lack of width: {', '.join(left_out)}; --json has all.")
-
-
-def _without(table: Table, left_out: Column) -> Table:
-    """Return a copy of a table without a column; rich cannot remove one from a table."""
-    from rich.table import Table
-
-    columns = [column for column in table.columns if column is not left_out]
-    fewer = Table(
-        *(column.copy() for column in columns),
-        box=table.box,
-        padding=table.padding,
-        pad_edge=table.pad_edge,
-        show_lines=table.show_lines,
-    )
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        fewer.add_row(*cells)
-    return fewer
-
-
-def _keep_numbers_whole(table: Table) -> None:
-    """Make each column of numbers as wide as its widest number: rich would wrap "0.43 %"."""
-    from rich.cells import cell_len
-
-    for column in table.columns:
-        if column.justify == "right":
-            column.min_width = max((cell_len(str(cell)) for cell in column.cells), default=0)
+    if omitted:
+        typer.echo(f"Not shown for lack of width: {', '.join(omitted)}; --json has all.")
 
 
 def remark(text: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InvalidInput
 from .options import AsJson, Workers, completes, option
-from .output import counted, make_table, print_json, print_table, remark, terminal
+from .output import counted, print_json, print_table, remark, terminal
 
 if TYPE_CHECKING:
     from ..paper.run import FigureOutcome
@@ -49,10 +49,8 @@ def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False)
             for one in rows
             if one["paper"] == name
         )
-        table = make_table(titles, cells, left=titles)
-        for column in (table.columns[at] for at in (0, 3, 4)):
-            column.no_wrap = True
-        print_table(terminal(), table)
+        whole = dict.fromkeys(("id", "cost", "state"))
+        print_table(terminal(), titles, cells, left=titles, widths=whole)
     remark(
         "Cost: seconds of one core, points that figures share counted with each. State: in"
         f" {folder}."
@@ -178,12 +176,9 @@ def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
         rows += [(one.id, "could not be computed", "", failure) for failure in one.failures]
     if rows:
         titles = ("figure", "the paper says, or we find", "verdict", "found")
-        table = make_table(titles, rows, left=titles, show_lines=True)
-        for column, width in zip(table.columns, (18, 54, 13), strict=False):
-            column.width = width
-        console = terminal()
+        console, widths = terminal(), dict(zip(titles, (18, 54, 13), strict=False))
         console.width = max(console.width, 140)
-        print_table(console, table)
+        print_table(console, titles, rows, left=titles, widths=widths, show_lines=True)
     made = [judged(one.record) for one in outcomes if one.record is not None]
     claims, findings = claims_of(made), findings_of(made)
     if claims or findings:

@@ -13,7 +13,6 @@ from .options import AsJson, OnFailure, Plot, Save, option, takes
 from .output import (
     OutputFiles,
     counted,
-    make_table,
     print_json,
     print_table,
     remark,
@@ -24,7 +23,6 @@ from .solve import COLUMNS, class_columns, rows_shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
-    from rich.table import Table
 
     from ..problem import Problem
     from ..recipe import Recipe
@@ -40,9 +38,7 @@ def simulate(
     data: "Data | None",
     features: Annotated[
         int | None,
-        option(
-            "Number of features. Default: 8192 (K classes: 1000); --data: its columns.", "N"
-        ),
+        option("Number of features. Default: 8192 (K classes: 1000); --data: its columns.", "N"),
     ] = None,
     gaussian: Annotated[
         bool, option("With --data: synthetic Gaussian data in place of its rows.", "", "--gaussian")
@@ -182,7 +178,7 @@ def _compared(comparison: "Comparison") -> dict[str, Any]:
 def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
     console = terminal()
     console.print(f"[bold]{ensemble.problem!r}[/bold]\n[bold]{ensemble.recipe!r}[/bold]")
-    print_table(console, _table(ensemble))
+    print_table(console, *_table(ensemble))
     seeds = counted(len(ensemble.seeds), "seed")
     collapsed = int((ensemble.collapsed_at >= 0).sum())
     if collapsed:
@@ -213,8 +209,7 @@ def _show_comparison(console: "Console", comparison: "Comparison") -> None:
         for name, one in _largest(comparison).items():
             numbers = (one.pooled, one.by_chance, one.detectable, one.at_most)
             rows.append([name, f"{percent(one.largest)} at {one.at}", *map(percent, numbers)])
-        table = make_table(TITLES, rows, left=TITLES[:1])
-        print_table(console, table)
+        print_table(console, TITLES, rows, left=TITLES[:1])
         sentences = sentences[1 + len(comparison.judged) :]
     for sentence in sentences:
         console.print(sentence)
@@ -232,9 +227,9 @@ def _largest(comparison: "Comparison") -> dict[str, Any]:
     return dict(found.values())
 
 
-def _table(ensemble: "Ensemble") -> "Table":
-    """Return a table with the columns of `selftrain solve`, and the number of seeds that have a
-    state at the step.
+def _table(ensemble: "Ensemble") -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of a table: the columns of `selftrain solve`, and the number of seeds
+    that have a state at the step.
     """
     columns = dict(COLUMNS)
     if ensemble.classes > 2:
@@ -245,12 +240,12 @@ def _table(ensemble: "Ensemble") -> "Table":
     count, more = ensemble.count(), {}
     if ensemble.classes > 2:
         more = class_columns(ensemble.mean("class_errors"), ensemble.mean("label_shares"))
-    rows = (
+    rows = [
         [str(t), *(_cell(mean[t], error[t]) for mean, error in values), str(count[t])]
         + [column[t] for column in more.values()]
         for t in rows_shown(ensemble.problem.steps)
-    )
-    return make_table(["t", *columns, "seeds", *more], rows)
+    ]
+    return ["t", *columns, "seeds", *more], rows
 
 
 def _cell(mean: float, error: float) -> str:

@@ -9,7 +9,6 @@ from .output import (
     StepRows,
     cell,
     counted,
-    make_table,
     print_json,
     print_table,
     remark,
@@ -17,8 +16,6 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ..problem import Problem
     from ..recipe import Recipe
     from ..theory.solved_run import SolvedRun, ThinnedRun
@@ -52,9 +49,7 @@ def solve(
     """Solve the theory of a self-training run: the large-system limit, step by step."""
     files = OutputFiles(plot, save, quiet=json).check()
     if every is not None and (plot is not None or save is not None):
-        raise InvalidInput(
-            "every", every, "must not be given with --plot or --save"
-        )
+        raise InvalidInput("every", every, "must not be given with --plot or --save")
 
     from ..theory.solve import solve as solve_theory
     from ..tuning.limits import Limits
@@ -93,7 +88,7 @@ def _show(run: "SolvedRun", limits: "Limits", kept: list[int] | None) -> None:
     console = terminal()
     console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]")
     rows = rows_shown(run.problem.steps, run.collapsed_at) if kept is None else kept
-    print_table(console, _table(run, rows))
+    print_table(console, *_table(run, rows))
     if len(rows) <= run.problem.steps:
         console.print(f"{len(rows)} of {run.problem.steps + 1} steps shown; --json has all.")
     for sentence in (*_ending(run), limits.sentence()):
@@ -119,7 +114,8 @@ def rows_shown(steps: int, collapsed_at: int | None = None) -> list[int]:
     return sorted(kept | {min(round(growth**k), steps) for k in range(MOST_ROWS - 4)})
 
 
-def _table(run: Any, rows: list[int]) -> "Table":
+def _table(run: Any, rows: list[int]) -> tuple[list[str], list[list[str]]]:
+    """Return the titles and the rows of the table of a run."""
     columns: dict[str, Any]
     if run.classes > 2:
         columns = {"error": run.error, "balanced": run.balanced_error, "q": run.q}
@@ -131,8 +127,9 @@ def _table(run: Any, rows: list[int]) -> "Table":
         columns["selected"] = run.fraction_selected
     if run.classes > 2:
         columns |= class_columns(run.class_errors, run.label_shares)
-    cells = ([str(t), *(cell(values[t]) for values in columns.values())] for t in rows)
-    return make_table(["t", *columns], cells)
+    return ["t", *columns], [
+        [str(t), *(cell(values[t]) for values in columns.values())] for t in rows
+    ]
 
 
 def class_columns(errors: Any, shares: Any) -> dict[str, list[str]]:
