@@ -193,7 +193,7 @@ def _labelled(path: Path, target: str) -> Table:
     X = rows.X[known].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     y = rows.y[known].astype(str)
     if not np.isfinite(X).all():
-        raise SelfTrainError("Columns of finite numbers without holes are needed.")
+        raise SelfTrainError("All columns must be finite numbers, none missing.")
     if len(set(y)) != 2:
         raise SelfTrainError(f"Two classes are needed; this table has {len(set(y))}.")
     names = tuple(f"column {i}" for i in range(X.shape[1]))

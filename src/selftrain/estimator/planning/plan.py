@@ -195,8 +195,8 @@ def _models(
     if baseline is None or candidate is None:
         if texts and not encode:
             accepted = (
-                "must be columns of numbers; encode=True (on the command line --encode) makes a"
-                " column of 0 and 1 for each value of a text column"
+                "columns must be numbers; encode=True (on the command line --encode) makes a column"
+                " of 0 and 1 for each value of a text column"
             )
             raise InvalidInput("X", texts, accepted)
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
