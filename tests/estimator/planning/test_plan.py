@@ -242,6 +242,9 @@ def test_text_is_encoded_on_request() -> None:
     model = plan(frame, LABELS, encode=True).model()
     assert model[:-1].transform(frame).shape == (60, 4)
     assert set(model.predict(frame)) <= {0, 1}
+    frame.loc[3, "a"] = np.nan
+    with pytest.raises(InvalidInput, match="fill or drop column 'a'"):  # not its place once encoded
+        plan(frame, LABELS, encode=True)
 
 
 def test_a_million_samples_are_drawn_from_before_they_are_copied() -> None:

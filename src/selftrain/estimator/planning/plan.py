@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from ...errors import InvalidInput
 from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption, checked_progress
-from ..checks import text_columns
+from ..checks import check_finite, text_columns
 from . import text
 from .advice import Answer, answer, labels_needed, odds_of
 from .assumptions import Assumptions, check
@@ -199,6 +199,9 @@ def _models(
                 " of 0 and 1 for each value of a text column"
             )
             raise InvalidInput("X", texts, accepted)
+        if texts:  # a model would name the columns of the encoded table
+            numbers = X.drop(columns=texts)
+            check_finite(numbers, numbers.to_numpy(dtype=float, na_value=np.nan))
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
             accepted = "must be numbers; pass a DataFrame and encode=True for columns of text"
             raise InvalidInput("X", "text", accepted)
