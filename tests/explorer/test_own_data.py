@@ -24,9 +24,9 @@ def test_a_table_gives_a_plan_and_a_curve_with_real_rows_on_top(rows_csv):
     figure = next(message["own"] for message in messages if "own" in message)
     assert answer
     names = [trace["name"] for trace in figure["data"]]
-    assert "theory with the shape of the rows" in names
+    assert "theory with the covariance of the rows" in names
     assert "real rows, mean" in names
-    theory = figure["data"][names.index("theory with the shape of the rows")]["y"]
+    theory = figure["data"][names.index("theory with the covariance of the rows")]["y"]
     real = figure["data"][names.index("real rows, mean")]["y"]
     assert len(theory) == len(real)
     assert abs(theory[0] - real[0]) < 0.1

@@ -318,7 +318,7 @@ def own_rows(theme: Theme, run: Trajectory, errors: Array) -> Figure:
     """Draw the error that the theory predicts for a table, and the errors on its rows, one line per
     random draw.
     """
-    traces = [line(run.t, run.error, "theory with the shape of the rows", theme.run)]
+    traces = [line(run.t, run.error, "theory with the covariance of the rows", theme.run)]
     for i, one in enumerate(errors):
         trace = line(run.t, one, "real rows, one draw each", theme.faint, width=1)
         traces.append(trace | {"showlegend": i == 0})
