@@ -521,7 +521,7 @@ def test_every_kth_step_of_a_long_run(selftrain, tmp_path):
         "solve", *REFERENCE, "--every", "2", "--save", str(tmp_path / "a.nc")
     )
     assert code == 2
-    assert "--save take every step" in error
+    assert "must not be given with --plot or --save" in error
 
 
 def test_rows_of_json_are_written_one_by_one(monkeypatch):
