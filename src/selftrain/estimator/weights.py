@@ -28,15 +28,15 @@ are judged."""
 
 
 def posterior_mean(
-    points: Array, log_prior: Array, held_out: Array, classes: Array, weights: Array
+    points: Array, held_out: Array, classes: Array, weights: Array, log_prior: Array | float = 0.0
 ) -> Array:
     """Return the posterior mean of the weights of scores.
 
     Arguments:
         points: weights that are compared, one row each.
-        log_prior: of every row.
         held_out: scores of the labelled samples at even odds, one row per score.
         classes, weights: of the labelled samples; classes are 0 or 1.
+        log_prior: of every row; by default all are equally likely.
     """
     mass, pull = balanced_targets(classes, weights)
     scores = points @ held_out
@@ -60,4 +60,4 @@ def weight_of_start(self_trained: Array, supervised: Array, labeled: Labeled) ->
     points = np.column_stack([1 - PARTS, PARTS])
     prior = -0.5 * ((PARTS - START_MEAN) / START_SPREAD) ** 2
     held_out = np.array([self_trained, supervised])
-    return float(posterior_mean(points, prior, held_out, labeled.classes, labeled.weights)[1])
+    return float(posterior_mean(points, held_out, labeled.classes, labeled.weights, prior)[1])

@@ -94,9 +94,29 @@ def test_safe_mode_leans_on_the_linear_model(cancer, model):
     rows, _, target = cancer
     safe = clone(model).set_params(safe=True).fit(rows, target)
     assert safe.weights_["linear"] == pytest.approx((model.weights_["linear"] + 0.5) / 1.5)
-    moved, unmoved = model._model.combined[0], safe._model.combined[0]
-    assert moved.shift != moved.even
-    assert unmoved.shift == unmoved.even  # a sum of zero is at even odds
+
+
+def test_the_class_proportion_is_the_mean_probability_of_the_unlabelled_samples(cancer, model):
+    rows, classes, target = cancer
+    mean = model.predict_proba(rows[target < 0]).mean(axis=0)
+    np.testing.assert_allclose(model.shares_, mean)
+    assert model.shares_[1] == pytest.approx(classes.mean(), abs=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:linear model and forest disagree")
+@pytest.mark.parametrize("seed", range(3))
+def test_as_many_labels_of_a_rare_class_do_not_mislead_the_threshold(cancer, seed):
+    """A threshold at the estimated proportion would assume labels drawn at random."""
+    rows, classes, _ = cancer
+    random = np.random.default_rng(seed)
+    rare, common = (random.permutation(np.flatnonzero(classes == name)) for name in (0, 1))
+    kept = np.concatenate([rare[:40], common])  # 10 % of the samples
+    target = np.full(len(kept), -1)
+    target[:15], target[40:55] = 0, 1
+    found = FewLabelClassifier(random_state=0).fit(rows[kept], target)
+    unseen = rare[40:], common
+    errors = [np.mean(found.predict(rows[part]) != name) for name, part in enumerate(unseen)]
+    assert np.mean(errors) < 0.09
 
 
 @pytest.mark.filterwarnings("ignore:linear model and forest disagree")

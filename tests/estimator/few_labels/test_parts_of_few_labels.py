@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from selftrain.estimator.few_labels.averaged import self_training
-from selftrain.estimator.few_labels.ensemble import LOG_PRIOR, POINTS, PRIOR_MEAN
+from selftrain.estimator.few_labels.ensemble import POINTS
 from selftrain.estimator.few_labels.heavy_tails import ranks_of_heavy_tails
 from selftrain.estimator.few_labels.kinds import recognise
 from selftrain.estimator.few_labels.samples import distinct_samples
@@ -83,17 +83,18 @@ def test_held_out_scores_have_not_seen_their_labels(noise, fit):
     assert gap(found.held_out[:, 0]) < 0.3
 
 
-def test_weights_without_evidence_are_the_prior_and_evidence_moves_them():
+def test_weights_without_evidence_are_equal_and_evidence_moves_them():
     random = np.random.default_rng(0)
     classes = (np.arange(60) % 2) * 1.0
     useless = random.standard_normal(60)
-    alike = posterior_mean(POINTS, LOG_PRIOR, np.array([useless] * 3), classes, np.ones(60))
-    prior = np.exp(LOG_PRIOR)
-    np.testing.assert_allclose(alike, prior @ POINTS / prior.sum())
-    np.testing.assert_allclose(alike, PRIOR_MEAN, atol=0.06)
+    alike = posterior_mean(POINTS, np.array([useless] * 3), classes, np.ones(60))
+    np.testing.assert_allclose(alike, 1 / 3)
+    asked = -0.5 * ((POINTS - [0.6, 0.2, 0.2]) ** 2).sum(axis=1) / 0.01**2
+    alike = posterior_mean(POINTS, np.array([useless] * 3), classes, np.ones(60), asked)
+    np.testing.assert_allclose(alike, [0.6, 0.2, 0.2], atol=1e-6)
     good = 2 * (2 * classes - 1) + random.standard_normal(60)
     scores = np.array([useless, useless[::-1], good])
-    assert posterior_mean(POINTS, LOG_PRIOR, scores, classes, np.ones(60))[2] > 0.6
+    assert posterior_mean(POINTS, scores, classes, np.ones(60))[2] > 0.6
 
 
 @given(

@@ -1,8 +1,9 @@
 """A table: the weighted sum of three scores, its threshold and its probabilities.
 
 Each score is divided by its standard deviation on the unlabelled samples. Weights are posterior
-means on the simplex (`weights.py`), the threshold is the even-odds point of a mixture of the sums,
-near zero, and probabilities are calibrated on held-out scores.
+means on the simplex (`weights.py`), probabilities are calibrated on held-out scores, and the
+threshold lies half-way between zero, where each score is at even odds, and the midpoint of the
+class means, for which unlabelled samples count with their probabilities.
 """
 
 from __future__ import annotations
@@ -11,35 +12,29 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from ...arrays import Array
 from ..calibration import calibrate
-from ..mixture import Anchors, fit_mixture
 from ..settings import TABLE
-from ..training import FARTHEST
 from ..weights import posterior_mean
 from .heavy_tails import Ranks
 from .samples import Samples
 from .scores import Forest, Linear, SelfTrained, forest, linear
 
 NAMES = ("self-training", "forest", "linear")
-PRIOR_MEAN = np.array([0.4, 0.4, 0.2])
-PRIOR_SPREAD = 0.3
-"""Prior of the weights: errors are flat around it (`docs/estimator.md`)."""
-
 STEPS = 10
 POINTS = np.array([p for p in product(range(STEPS + 1), repeat=3) if sum(p) == STEPS]) / STEPS
-"""Weights that are compared: a grid on the simplex."""
-
-LOG_PRIOR = -0.5 * ((POINTS - PRIOR_MEAN) ** 2).sum(axis=1) / PRIOR_SPREAD**2
+"""Weights that are compared: a grid on the simplex, without preference for any of them."""
 
 SAFE = np.array([0.0, 0.0, 0.5])
 """What safe mode adds to the weights: half of the linear score."""
 
 TYPICAL_SLOPE, SLOPE_SPREAD = 2.0, 0.6
-"""Log-odds per standard deviation of the sum, and the prior standard deviation of its logarithm.
-On the study tables the log loss is 0.252; 0.257 with a prior of 0.3, 0.266 with the slope of the
-mixture."""
+"""Log-odds per standard deviation of the sum, and the prior standard deviation of its logarithm."""
+
+TOWARDS_MIDPOINT = 0.5
+"""Part of the way from zero to the midpoint of the class means that the threshold moves."""
 
 SMALLEST = 1e-9
 """A score with a smaller standard deviation is constant, and is dropped."""
@@ -53,7 +48,7 @@ class Combined(NamedTuple):
         factors: the weights over the standard deviations of the scores.
         slope, shift: population log-odds = slope * sum + shift.
         even: population log-odds at which the decision is at even odds.
-        share: estimated proportion of the class.
+        share: estimated proportion of the class, the mean of its probability.
     """
 
     weights: Array
@@ -146,23 +141,22 @@ def _combine(
     """
     spread = _spread(scores, held_out)
     inverse = np.divide(1.0, spread, out=np.zeros(3), where=spread > SMALLEST)
-    found = posterior_mean(POINTS, LOG_PRIOR, inverse[:, None] * held_out, classes, weights)
+    found = posterior_mean(POINTS, inverse[:, None] * held_out, classes, weights)
     if safe:
         found = (found + SAFE) / (1 + SAFE.sum())
     factors = found * inverse
     own, total = factors @ held_out, factors @ scores
-    size = max(float(_spread(total, own)), SMALLEST)
-    anchors = Anchors(own, classes, TABLE.anchor * weights)
-    mixture = fit_mixture(
-        total, np.ones(len(total)), anchors, TABLE.shrinkage, limit=TABLE.mixture_steps
-    )
-    farthest = 0.0 if safe else FARTHEST * size
-    point = float(np.clip(np.nan_to_num(mixture.even_point), -farthest, farthest))
-    scale = TYPICAL_SLOPE / size
-    slope, shift = calibrate(scale * (own - point), classes, weights, mixture.share, SLOPE_SPREAD)
-    return Combined(
-        found, factors, slope * scale, shift - slope * scale * point, shift, mixture.share
-    )
+    scale = TYPICAL_SLOPE / max(float(_spread(total, own)), SMALLEST)
+    # One more sample of each side: a class of two labelled samples is rarely that rare.
+    share = float(weights @ classes + 1) / float(weights.sum() + 2)
+    slope, shift = calibrate(scale * own, classes, weights, share, SLOPE_SPREAD)
+    slope *= scale
+    positive = expit(slope * total + shift)
+    everything, labels = np.append(total, own), np.append(positive, classes)
+    mass = np.append(np.ones(len(total)), TABLE.anchor * weights)
+    means = [np.average(everything, weights=mass * part) for part in (labels, 1 - labels)]
+    even = shift + slope * TOWARDS_MIDPOINT * float(np.mean(means))
+    return Combined(found, factors, slope, shift, even, float(positive.mean()))
 
 
 def _spread(scores: Array, held_out: Array) -> Array:
