@@ -290,7 +290,7 @@ def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
     return gamma if ridge < stiffness_of(x, softness) else 0.0
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def finite(table: Any) -> bool:
     """Return whether a table has finite numbers only."""
     total = 0.0
@@ -300,7 +300,7 @@ def finite(table: Any) -> bool:
     return total == 0.0
 
 
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
+@kernel(allocates=False)
 def evaluate(
     x: Any, ridge: float, exponent: float, setting: StepSetting, work: Work
 ) -> tuple[int, float, float]:
@@ -332,7 +332,7 @@ def enough_of_rough(size: float, last: float) -> bool:
     return size <= ROUGH_STEP or STALLED * last < size <= BACK_TO_ROUGH
 
 
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
+@kernel(allocates=False)
 def newton_confirmed(
     x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
 ) -> tuple[float, int, int]:

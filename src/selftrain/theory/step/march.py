@@ -222,7 +222,7 @@ def march(
     return end, Ending.SOLVED
 
 
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
+@kernel(allocates=False)
 def setting_of(
     t: int, samples: Noise, plan: Schedule, old: Weights, bias: float, fixed_bias: bool, seen: Any
 ) -> StepSetting:
@@ -295,7 +295,7 @@ def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> En
     return Ending.SOLVED
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _both_classes(labels: Labelling, batch: Batch) -> bool:
     """Return whether lower bounds of the weight of each class among the labels exclude a collapse.
 
