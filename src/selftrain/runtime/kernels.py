@@ -49,7 +49,7 @@ def kernel(*, allocates: bool = True, **options: Any) -> Callable[[Function], Fu
     >>> ratio(1.0, 0.0)
     inf
     """
-    from numba import njit
+    from numba import config, njit
 
     _collect_less_while_compiling()
     # no kernel is used as a C callback, so that wrapper is not compiled either
@@ -57,6 +57,8 @@ def kernel(*, allocates: bool = True, **options: Any) -> Callable[[Function], Fu
     options["_nrt"] = allocates  # always given: numba would inherit it from the first caller
 
     def compiled(function: Function) -> Function:
+        if config.DISABLE_JIT:
+            return function
         folder = cache_folder(Path(function.__code__.co_filename))
         kinds = []
         for library, from_python in zip(_libraries(), (True, False), strict=True):

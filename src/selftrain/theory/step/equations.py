@@ -96,7 +96,7 @@ class Work(NamedTuple):
     rows: Any
 
 
-class Effort(NamedTuple):
+class NewtonEffort(NamedTuple):
     """Options of Newton's method.
 
     Attributes:
@@ -334,7 +334,7 @@ def enough_of_rough(size: float, last: float) -> bool:
 
 @kernel(allocates=False)
 def newton_confirmed(
-    x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
+    x: Any, ridge: float, effort: NewtonEffort, setting: StepSetting, work: Work
 ) -> tuple[float, int, int]:
     """Run Newton's method from x, in place, and confirm the solution; return its accuracy (infinite
     if it failed) and the numbers of evaluations and nodes.

@@ -46,7 +46,7 @@ from .equations import (
     HISTORY,
     OUT,
     SEEN,
-    Effort,
+    NewtonEffort,
     StepSetting,
     Work,
     X,
@@ -188,7 +188,7 @@ def march(
             else:
                 raise_stiffness(x, ridge, setting.softness)
                 begun = EXPLICIT
-            effort = Effort(
+            effort = NewtonEffort(
                 fine, demands.enough, demands.tolerance, limit, attempt == 0,
                 agrees and attempt == 0,
             )  # fmt: skip
