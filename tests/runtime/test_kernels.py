@@ -176,7 +176,11 @@ for name, damage in damages.items():
 def test_damaged_files_are_compiled_again_and_overwritten(package: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-c", DAMAGED, str(package)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path])},
+        env={
+            **os.environ,
+            "NUMBA_CACHE_DIR": "",
+            "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path]),
+        },
         capture_output=True,
         text=True,
         check=False,
