@@ -57,7 +57,7 @@ def kernel(*, allocates: bool = True, **options: Any) -> Callable[[Function], Fu
     options["_nrt"] = allocates  # always given: numba would inherit it from the first caller
 
     def compiled(function: Function) -> Function:
-        if config.DISABLE_JIT:
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
         folder = cache_folder(Path(function.__code__.co_filename))
         kinds = []
@@ -86,7 +86,8 @@ def _libraries() -> tuple[Any, Any]:
         def _finalize_specific(self) -> None:
             super()._finalize_specific()  # type: ignore[no-untyped-call]
             for variable in self._final_module.global_variables:
-                environment = lookup_environment(variable.name)  # of the kernel or of a part
+                # the Python objects of the kernel, or of a part
+                environment = lookup_environment(variable.name)  # type: ignore[no-untyped-call]
                 if environment is not None:
                     self.codegen.set_env(variable.name, environment)
 
