@@ -110,7 +110,7 @@ def _cold_start() -> Iterator[Line]:
         no_kernels = {**os.environ, "NUMBA_CACHE_DIR": empty}
         found = subprocess.run(command, check=True, capture_output=True, text=True, env=no_kernels)
     note = "processor time of a process, imports included"
-    yield Line("first solve, nothing compiled", float(found.stdout), "s", 10, False, note)
+    yield Line("first solve, nothing compiled", float(found.stdout), "s", 8, False, note)
 
 
 _FIRST_SOLVE = """

@@ -79,21 +79,6 @@ def draws_unlabeled(batches: BatchNames, steps: int) -> bool:
     return any(part != LABELED for parts in parts_of(batches, steps) for part in parts)
 
 
-def every_sample_once(problem: Problem) -> bool:
-    """Return whether no sample is used by two fits.
-
-    The same as `Protocol.every_sample_once`, without the cost of building the protocol.
-    """
-    if np.any(np.asarray(problem.keep_labeled) > 0):
-        return problem.steps == 0
-    if problem.batches == "fresh":
-        return True
-    if problem.batches == "reused":
-        return problem.steps < 2
-    parts = [part for step in parts_of(problem.batches, problem.steps) for part in step]
-    return len({*parts, LABELED}) == len(parts) + 1
-
-
 def pseudo_labeled(problem: Problem) -> Array:
     """Return how many samples per feature each of the steps 1..T pseudo-labels."""
     alpha = problem.unlabeled.alpha

@@ -20,8 +20,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .errors import InvalidInput, nearest
+from .parameters import PARAMETERS, PROPORTION, Range
 
 Schedule = float | tuple[float, ...]
+
+UNITY = 1e-9
+"""Largest difference of the sum of proportions from one."""
 
 
 def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> float:
@@ -84,6 +88,33 @@ def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
     return values
 
 
+def proportions_of(field: str, value: Any) -> tuple[float, ...]:
+    """Return validated class proportions; a number is that of the positive class of two.
+
+    >>> proportions_of("rho", (0.5, 0.3, 0.2))
+    (0.5, 0.3, 0.2)
+    """
+    value = from_array(value)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        rho = number(field, value, *PROPORTION)
+        return (1 - rho, rho)
+    shares = tuple(number(f"{field}[{k}]", share, *PROPORTION) for k, share in enumerate(value))
+    if len(shares) < 2:
+        raise InvalidInput(field, value, "must have one proportion for each of two classes or more")
+    if abs(sum(shares) - 1) > UNITY:
+        accepted = f"class proportions must sum to one; these sum to {sum(shares):.10g}"
+        raise InvalidInput(field, value, accepted)
+    return shares
+
+
+def prior(field: str, value: Any, classes: int | None = None) -> float | tuple[float, ...]:
+    """Return validated class proportions; two are reduced to that of the positive class."""
+    shares = proportions_of(field, value)
+    if classes is not None and len(shares) != classes:
+        raise InvalidInput(field, value, f"must be {classes} proportions, one for each class")
+    return shares if len(shares) > 2 else shares[1]
+
+
 class _InitSignature:
     """Descriptor for `__signature__`: makes help and completion show the signature of `__init__`
     instead of that of `__new__`.
@@ -121,6 +152,15 @@ class Portable:
     def _put(self, name: str, value: Any) -> None:
         """Set a validated field; only for `__post_init__`."""
         object.__setattr__(self, name, value)
+
+    def _put_number(self, name: str) -> None:
+        """Validate and set a field that is a number, by its range in `parameters`."""
+        self._put(name, number(name, getattr(self, name), *_range(name)))
+
+    def _put_schedules(self, *names: str) -> None:
+        """Validate and set fields that may have one number per step."""
+        for name in names:
+            self._put(name, schedule(name, getattr(self, name), *_range(name)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values, for JSON or TOML."""
@@ -191,6 +231,12 @@ def _checked_new(cls: type[Any], *values: Any, **named: Any) -> Any:
         if key not in known:
             raise InvalidInput(key, named[key], f"unknown key; {nearest(key, known)}")
     return object.__new__(cls)
+
+
+def _range(name: str) -> Range:
+    found = PARAMETERS[name].range
+    assert found is not None
+    return found
 
 
 def parse_toml(text: str, source: str | Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["PARAMETERS", "SEARCH_BOUNDS", "Parameter", "Range", "glossary_row", "range_of"]
+__all__ = ["PARAMETERS", "SEARCH_BOUNDS", "Parameter", "Range", "glossary_row"]
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Range of sample ratios, variances, ridges and sharpness; a product of three does not overflow."""
@@ -182,17 +182,6 @@ SEARCH_BOUNDS = {name: one.search for name, one in PARAMETERS.items() if one.sea
 
 DEFAULT_OVER = ("lambda_l", "lambda_u")
 """Parameters that `optimize` varies by default."""
-
-
-def range_of(name: str) -> Range:
-    """Return the range of a parameter that is a number.
-
-    >>> range_of("rho").rule
-    'must be strictly between 0 and 1'
-    """
-    found = PARAMETERS[name].range
-    assert found is not None
-    return found
 
 
 def glossary_row(one: Parameter) -> str:

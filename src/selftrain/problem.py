@@ -16,20 +16,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .arrays import Array
-from .batches import (
-    LABELED,
-    BatchNames,
-    batch_names,
-    draws_unlabeled,
-    every_sample_once,
-)
+from .batches import LABELED, BatchNames, batch_names, draws_unlabeled, parts_of
 from .errors import InvalidInput
-from .fields import Portable, Schedule, expand, number, schedule
+from .fields import Portable, Schedule, expand, number, prior
 from .losses import Loss, get_loss, same_loss
 from .mixture.clusters import Clusters, sphere
 from .mixture.label_noise import LabelNoise, check_label_noise, label_matrix
-from .parameters import range_of
-from .protocol import proportions_of, sample_groups
+from .parameters import POSITIVE
+from .protocol import sample_groups
 
 __all__ = ["Batches", "Mixture", "Problem"]
 
@@ -112,23 +106,22 @@ class Problem(Portable):
     _optional = ("batches", "keep_labeled", "label_noise")
 
     def __post_init__(self) -> None:
-        self._put("alpha_l", number("alpha_l", self.alpha_l, *range_of("alpha_l")))
-        self._put("rho", _prior("rho", self.rho))
-        self._put_clusters()
-        self._put("steps", int(number("steps", self.steps, *range_of("steps"))))
-        self._put("batches", batch_names(self.batches))
-        if self.alpha_u is not None or draws_unlabeled(self.batches, self.steps):
-            self._put("alpha_u", schedule("alpha_u", self.alpha_u, *range_of("alpha_u")))
-        if self.rho_u is not None:
-            self._put("rho_u", self._batch_proportions())
+        self._put_number("alpha_l")
+        self._put("rho", prior("rho", self.rho))
+        self._put_number("steps")
+        self._put("steps", int(self.steps))
+        if self.alpha_u is not None:
+            self._put_schedules("alpha_u")
         if self.delta_u is not None:
-            self._put("delta_u", schedule("delta_u", self.delta_u, *range_of("delta_u")))
-        self._put_losses()
+            self._put_schedules("delta_u")
+        self._put_clusters()
+        if self.rho_u is not None:
+            self._put_batch_proportions()
         self._put("test", _test(self.test, self.classes, self.clusters))
         if self.test == "unlabeled" and self.steps == 0:
             raise InvalidInput("test", "unlabeled", 'must be "labeled" or a pair if steps = 0')
+        self._put_losses()
         self._put("label_noise", check_label_noise(self.label_noise, self.classes))
-        _ = self.unlabeled  # raises if a schedule has the wrong length
         self._put_batches()
 
     def _repr_html_(self) -> str:
@@ -147,19 +140,20 @@ class Problem(Portable):
         """The number K of classes."""
         return len(self.rho) if isinstance(self.rho, tuple) else 2
 
-    def _batch_proportions(self) -> Any:
-        """Return a validated `rho_u`: a schedule for two classes; for K > 2 a tuple of proportions,
+    def _put_batch_proportions(self) -> None:
+        """Validate and set `rho_u`: a schedule for two classes; for K > 2 a tuple of proportions,
         or one such tuple per step.
         """
         if self.classes == 2:
-            return schedule("rho_u", self.rho_u, *range_of("rho_u"))
+            self._put_schedules("rho_u")
+            return
         several = np.ndim(self.rho_u) == 2
         rows = self.rho_u if several else [self.rho_u]
         if np.ndim(self.rho_u) == 0 or (several and len(rows) != self.steps):
             accepted = f"must be {self.classes} proportions, or one such sequence per step"
             raise InvalidInput("rho_u", self.rho_u, accepted)
-        found = tuple(_prior("rho_u", row, self.classes) for row in rows)
-        return found if several else found[0]
+        found = tuple(prior("rho_u", row, self.classes) for row in rows)
+        self._put("rho_u", found if several else found[0])
 
     @cached_property
     def given_labels(self) -> Array:
@@ -181,7 +175,7 @@ class Problem(Portable):
             )
             raise InvalidInput("clusters", None, accepted)
         if self.clusters is None and self.clusters_u is None:
-            self._put("delta", number("delta", self.delta, *range_of("delta")))
+            self._put_number("delta")
             return
         for name in ("delta", "delta_u"):
             if getattr(self, name) is not None:
@@ -222,8 +216,11 @@ class Problem(Portable):
 
     def _put_batches(self) -> None:
         """Validate which samples the steps use, and set `keep_labeled`."""
-        weight = schedule("keep_labeled", self.keep_labeled, *range_of("keep_labeled"))
-        self._put("keep_labeled", weight)
+        self._put("batches", batch_names(self.batches))
+        if self.alpha_u is None and draws_unlabeled(self.batches, self.steps):
+            self._put_schedules("alpha_u")  # raises
+        _ = self.unlabeled  # raises if a schedule has the wrong length
+        self._put_schedules("keep_labeled")
         expand("keep_labeled", self.keep_labeled, self.steps)
         if self.pseudo_loss is not None and not self.every_sample_once:
             accepted = "must not be given with data reuse: all steps have the same loss"
@@ -234,7 +231,13 @@ class Problem(Portable):
     @cached_property
     def every_sample_once(self) -> bool:
         """Whether no sample is used by two fits, as in the paper."""
-        return every_sample_once(self)
+        # The same as `Protocol.every_sample_once`, without the cost of building the protocol.
+        if np.any(np.asarray(self.keep_labeled) > 0):
+            return self.steps == 0
+        if self.batches in ("fresh", "reused"):
+            return self.batches == "fresh" or self.steps < 2
+        parts = [part for step in parts_of(self.batches, self.steps) for part in step]
+        return len({*parts, LABELED}) == len(parts) + 1
 
     @property
     def by_quadrature(self) -> bool:
@@ -365,23 +368,15 @@ class Problem(Portable):
         return Mixture(rho, float(batches.delta[-1]))
 
 
-def _prior(field: str, value: Any, classes: int | None = None) -> float | tuple[float, ...]:
-    """Return validated class proportions; two are reduced to that of the positive class."""
-    shares = proportions_of(field, value)
-    if classes is not None and len(shares) != classes:
-        raise InvalidInput(field, value, f"must be {classes} proportions, one for each class")
-    return shares if len(shares) > 2 else shares[1]
-
-
 def _test(value: Any, classes: int, clusters: Clusters | None) -> str | tuple[Any, Any] | None:
     if value is None or (isinstance(value, str) and value in ("labeled", "unlabeled")):
         return value
     second = "delta" if clusters is None else "clusters"
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) and len(value) == 2:
-        rho = _prior("test rho", value[0], classes)
+        rho = prior("test rho", value[0], classes)
         if clusters is not None:
             return (rho, _shape("test clusters", value[1], clusters))
-        return (rho, number("test delta", value[1], *range_of("delta")))
+        return (rho, number("test delta", value[1], *POSITIVE))
     accepted = f'must be "labeled", "unlabeled" or a pair (rho, {second})'
     raise InvalidInput("test", value, accepted)
 

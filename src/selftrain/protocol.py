@@ -13,7 +13,6 @@ multinomial regression. Two classes have one logit, and the ridge of the binary 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,24 +22,21 @@ import numpy as np
 from .arrays import Array
 from .batches import LABELED, parts_of
 from .errors import InvalidInput
-from .fields import expand, from_array, number, whole
+from .fields import expand, number, proportions_of, whole
 from .labelers import HardLabels, Labeler, SoftLabels, get_labeler
 from .losses import Logistic, Loss, Squared, get_loss
 from .mixture.clusters import Clusters, sphere
 from .mixture.label_noise import check_label_noise, label_matrix
-from .parameters import DEGREE, NOT_NEGATIVE, POSITIVE, PROPORTION, SHARPNESS
+from .parameters import DEGREE, NOT_NEGATIVE, POSITIVE, SHARPNESS
 
 if TYPE_CHECKING:
     from .problem import Problem
     from .recipe import Recipe
 
 __all__ = [
-    "Fit", "Protocol", "PseudoLabels", "SampleGroup", "Use", "class_basis", "proportions_of",
+    "Fit", "Protocol", "PseudoLabels", "SampleGroup", "Use", "class_basis",
     "protocol_of", "sample_groups",
 ]  # fmt: skip
-
-UNITY = 1e-9
-"""Largest difference of the sum of proportions from one."""
 
 
 @dataclass(frozen=True)
@@ -347,25 +343,6 @@ def class_basis(classes: int) -> Array:
         basis[:j, j - 1], basis[j, j - 1] = -1.0, j
         basis[:, j - 1] /= np.sqrt(j * (j + 1.0))
     return basis
-
-
-def proportions_of(field: str, value: Any) -> tuple[float, ...]:
-    """Return validated class proportions; a number is that of the positive class of two.
-
-    >>> proportions_of("rho", (0.5, 0.3, 0.2))
-    (0.5, 0.3, 0.2)
-    """
-    value = from_array(value)
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        rho = number(field, value, *PROPORTION)
-        return (1 - rho, rho)
-    shares = tuple(number(f"{field}[{k}]", share, *PROPORTION) for k, share in enumerate(value))
-    if len(shares) < 2:
-        raise InvalidInput(field, value, "must have one proportion for each of two classes or more")
-    if abs(sum(shares) - 1) > UNITY:
-        accepted = f"class proportions must sum to one; these sum to {sum(shares):.10g}"
-        raise InvalidInput(field, value, accepted)
-    return shares
 
 
 def protocol_of(problem: Problem, recipe: Recipe) -> Protocol:

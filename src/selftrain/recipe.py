@@ -16,9 +16,8 @@ import numpy as np
 
 from .arrays import Array
 from .errors import InvalidInput
-from .fields import Portable, Schedule, expand, number, schedule
+from .fields import Portable, Schedule, expand
 from .labelers import Labeler, get_labeler
-from .parameters import range_of
 
 __all__ = ["Recipe", "StepValues"]
 
@@ -61,13 +60,12 @@ class Recipe(Portable):
     labeler: str | Labeler = "soft"
 
     def __post_init__(self) -> None:
-        self._put("lambda_l", number("lambda_l", self.lambda_l, *range_of("lambda_l")))
-        for name in ("lambda_u", "threshold", "sharpness", "annealing"):
-            self._put(name, schedule(name, getattr(self, name), *range_of(name)))
+        self._put_number("lambda_l")
+        self._put_schedules("lambda_u", "threshold", "sharpness", "annealing")
         if not isinstance(self.fix_bias, (bool, np.bool_)):
             raise InvalidInput("fix_bias", self.fix_bias, "must be True or False")
         self._put("fix_bias", bool(self.fix_bias))
-        get_labeler(self.labeler)
+        _ = self.label_function  # raises if there is no such labeler
 
     def _repr_html_(self) -> str:
         from .plots.notebook import recipe_card

@@ -176,7 +176,11 @@ for name, damage in damages.items():
 def test_damaged_files_are_compiled_again_and_overwritten(package: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-c", DAMAGED, str(package)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path])},
+        env={
+            **os.environ,
+            "NUMBA_CACHE_DIR": "",
+            "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path]),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -242,3 +246,42 @@ def test_a_kernel_that_makes_arrays_may_be_called_by_one_that_does_not() -> None
     names: dict[str, Any] = {"kernel": kernel, "np": np}
     exec(CALLED, names)
     assert names["twice"](np.arange(4.0)) == 12.0
+
+
+SAYS = """
+from selftrain.runtime.kernels import kernel
+
+@kernel()
+def part(x):
+    print("part", x, "of a kernel")
+    if x > 5.0:
+        raise ValueError("too large", x)
+    return 2.0 * x
+
+@kernel()
+def whole(x):
+    return part(x) + 1.0
+"""
+SAID = "part 2.0 of a kernel\n5.0\npart 7.0 of a kernel\n('too large', 7.0)\n"
+
+
+def test_a_part_may_print_and_raise(tmp_path: Path) -> None:
+    """Both need the Python objects of the part (numba's environment): compiled with a whole
+    kernel, loaded with it, and loaded to be compiled into one.
+    """
+    (tmp_path / "says.py").write_text(SAYS)
+    asked = (
+        "from says import whole\nprint(whole(2.0))\n"
+        "try: whole(7.0)\nexcept ValueError as error: print(error)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
+    for attempt in range(3):
+        told = subprocess.run(
+            [sys.executable, "-c", asked],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert told.stdout == SAID
+        if attempt == 1:
+            (whole,) = tmp_path.rglob("whole-*-whole-*.nbc")
+            whole.unlink()

@@ -23,7 +23,7 @@ from .fading import DEGREES, Fading, is_homogeneous, shift, unscaled
 from .geometry.modes import BIAS, FIRST, HAT_M, Noise
 from .geometry.space import threads_of
 from .stats import START_NAMES, STATE, SolverStats
-from .step.equations import HISTORY
+from .step.equations import HISTORY, Demands
 from .step.march import (
     ACCURACY,
     CHI,
@@ -32,7 +32,6 @@ from .step.march import (
     OLD_BIAS,
     OVERLAP,
     START,
-    Demands,
     Table,
     before_step,
     march,

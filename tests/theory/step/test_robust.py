@@ -64,11 +64,11 @@ def test_the_jacobian(name: str, geometry: str, loss: str) -> None:
         def residuals(x: Array, equations: StepEquations = equations) -> Array:
             at = equations.evaluate(x, equations.ridge, 32.0)
             assert at is not None
-            return at.system[:, 0]
+            return at[1][:, 0]
 
         at = equations.evaluate(x, equations.ridge, 32.0)
         assert at is not None
-        found = at.system[:, 1:] * scale
+        found = at[1][:, 1:] * scale
         for j, move in enumerate(1e-5 * np.diag(scale)):
             if equations.t == 0 and FIRST <= j < FIRST + equations.groups:
                 continue  # step 0 has no old weights

@@ -120,7 +120,7 @@ def kind_of(loss: Loss, labeler: Labeler) -> int:
     return {Logistic: LOGISTIC, Squared: SQUARED}.get(type(loss), OTHER)
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def logits_of(at: At, labels: Labelling, sharpness: float, k: int) -> Logits:
     """Return the coefficients of the new logits of group k."""
     groups, change = labels.roots.shape[0], at.anchor - labels.gamma
@@ -164,7 +164,7 @@ def batch_averages(
     return used
 
 
-@kernel(allocates=False, inline="always")  # one level less to compile
+@kernel(allocates=False)
 def logistic_averages(
     count: int, logits: Logits, exponent: float, extra: Extra | None, room: Room, out: Any
 ) -> int:
@@ -201,7 +201,7 @@ def explicit_unknowns(moments: Any, labels: Labelling, bias: float, given: bool,
         x[FIRST + 2 * groups + k] = math.log(share * e.ff + TINY)
 
 
-@kernel(allocates=False, inline="always")  # one level less to compile
+@kernel(allocates=False)
 def explicit_start(labels: Labelling, batch: Batch, fixed_bias: float, room: Room, x: Any) -> float:
     r"""Fill x with the unknowns for $\lambda \to \infty$, where the weights are small.
 

@@ -129,7 +129,7 @@ class NoiseNode(NamedTuple):
     hard: float
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def over_noise_nodes(
     nodes: Any, count: int, inner: int, logits: Logits, extra: Extra | None, room: Any, out: Any
 ) -> int:
@@ -164,7 +164,7 @@ def over_noise_nodes(
     return count * inner
 
 
-@kernel(allocates=False, internal=True, fastmath={"contract"})
+@kernel(allocates=False, fastmath={"contract"})
 def _fill(nodes: Any, first: int, size: int, logits: Logits, room: Any) -> None:
     """Fill the table of a block of outer nodes; unused entries at its end have weight zero."""
     hard = math.isinf(logits.sharpness)
@@ -194,7 +194,7 @@ def _fill(nodes: Any, first: int, size: int, logits: Logits, room: Any) -> None:
         room[E + j] = 1.0
 
 
-@kernel(allocates=False, internal=True, fastmath={"contract"}, forceinline=True)
+@kernel(allocates=False, fastmath={"contract"}, forceinline=True)
 def _at(
     u: float, d: float, e: float, low: float, c: float, hard: float
 ) -> tuple[float, float, float, float, float]:
@@ -208,7 +208,7 @@ def _at(
     return f, curvature, (weight - 1.0) * top, slope, ((d - u) - c * f) * slope
 
 
-@kernel(allocates=False, internal=True, fastmath={"contract"}, forceinline=True)
+@kernel(allocates=False, fastmath={"contract"}, forceinline=True)
 def _at_root(
     u: float, d: float, e: float, low: float, c: float, hard: float
 ) -> tuple[float, float, float, float, float]:
@@ -229,7 +229,7 @@ def _at_root(
     return f, k, k * slope * slope * bend, slope, (0.0 if excess <= 0.0 else excess)
 
 
-@kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(allocates=False, fastmath={"contract", "reassoc", "nsz"})
 def _start(room: Any, size: int, point: NoiseNode) -> None:
     """Set the starting value of u for every point of a block."""
     noise, c = point.noise, point.strength
@@ -246,7 +246,7 @@ def _start(room: Any, size: int, point: NoiseNode) -> None:
         room[U + j] = near if abs(d) * min(slope, 1.0 / 3.0) < NEAR else far
 
 
-@kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(allocates=False, fastmath={"contract", "reassoc", "nsz"})
 def _approach(room: Any, size: int, point: NoiseNode, bent: float) -> float:
     """Make one Newton step for every point of a block; return the sum of the squares of the steps.
 
@@ -269,7 +269,7 @@ def _approach(room: Any, size: int, point: NoiseNode, bent: float) -> float:
     return moved
 
 
-@kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(allocates=False, fastmath={"contract", "reassoc", "nsz"})
 def _sums(room: Any, size: int, point: NoiseNode, extra: Extra | None, out: Any) -> float:
     r"""Add the averages over the points of a block to `out`, unless their last steps are large.
 
@@ -366,7 +366,7 @@ def _sums(room: Any, size: int, point: NoiseNode, extra: Extra | None, out: Any)
     return moved
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _loss(room: Any, size: int) -> float:
     r"""Return the average loss of a block: $\ln(1 + e^{-|x|})$ plus $(1 - p)x$ for x > 0, $-px$
     for x < 0.

@@ -59,7 +59,7 @@ class Target(NamedTuple):
     high: float
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def over_prox_panels(
     nodes: Any, count: int, logits: Logits, exponent: float, extra: Extra | None, room: Any,
     near: Any, out: Any,
@@ -108,7 +108,7 @@ def over_prox_panels(
     return points
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def prox(field: float, strength: float, above: float) -> float:
     r"""Return the root x of $x + c(\sigma(x) - p) = h$, where `above` is 1 - p, by Newton's method
     from zero, which is monotone for every c.
@@ -128,7 +128,7 @@ def prox(field: float, strength: float, above: float) -> float:
     return -x if flip else x
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _target(nodes: Any, j: int, logits: Logits, reach: float) -> Target:
     r"""Return the logit, label and range of outer node j. The *order* of x is $x + c\,\sigma(x)$,
     an increasing function that is the same for all nodes.
@@ -149,7 +149,7 @@ def _target(nodes: Any, j: int, logits: Logits, reach: float) -> Target:
     return Target(centre, above, below, low, high)
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _append(
     target: Target, near: Any, exponent: float, logits: Logits, room: Any, panels: int
 ) -> bool:
@@ -182,7 +182,7 @@ def _append(
     return True
 
 
-@kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(allocates=False, fastmath={"contract", "reassoc", "nsz"})
 def _add_node(
     room: Any, part: tuple[int, int], target: Target, c: float, per_noise: float, node: Any,
     extra: Extra | None, out: Any,
@@ -257,7 +257,7 @@ def _add_node(
         out.gky += g * ky
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _loss(room: Any, part: tuple[int, int], target: Target, c: float, per_noise: float) -> float:
     r"""Return the average loss of one outer node: $\ln(1 + e^{-|x|})$ plus $(1 - p)x$ for x > 0,
     $-px$ for x < 0.

@@ -21,7 +21,7 @@ from ..tolerances import EMPTY_SHARE
 from .quadrature.rules import Logits, OldModel, given_share
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def squared_averages(
     old: OldModel, given: bool, wrong: Any, logits: Logits, e: Any
 ) -> tuple[int, float]:

@@ -83,7 +83,7 @@ def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed)
             pulls[j] += part[j]
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, groups: int) -> None:
     """Project `values` on the part that the mirror multiplies by `sign`, in place. The mirror keeps
     the entry `even`, negates the entry `odd`, and from `first` on exchanges the entries of groups.
@@ -96,7 +96,7 @@ def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, group
         values[i + groups - 1] = sign * mean
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
     """Return whether the odd part of `bars` is zero up to rounding."""
     largest = whole = 0.0
@@ -106,7 +106,7 @@ def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
     return largest <= (ODD_ROUNDING * whole if groups > 1 else 0.0)
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
     """Project the derivatives `pulls` of a step as `_one_parity` does."""
     _one_parity(pulls, sign, FIELD_M, OLD_BIAS, BY_GROUP, groups)
@@ -200,7 +200,7 @@ def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -
         pulls[OLD_BIAS] -= (1.0 - at.gamma) * adjoint[BIAS]
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) -> float:
     r"""Solve $F_x^T\lambda = -$`right`, write $\lambda$ to `out` and return the condition number,
     NaN if there is no solution.
@@ -247,7 +247,7 @@ def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) ->
     return worst
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _invert(matrix: Any, order: Any) -> bool:
     """Invert a small matrix in place by Gauss-Jordan elimination with partial pivoting; return
     whether it is not singular. `order` is a buffer for the permutation of the rows.

@@ -161,7 +161,7 @@ def fill_wrong(
     return True
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _squared(logits: Logits, nodes: Any, logit: float, side: float, e: Any) -> None:
     """Add the averages of the squared loss at one previous logit, over one node of each class."""
     gain = 1.0 / (1.0 + logits.strength)

@@ -298,7 +298,7 @@ def _pull_run(
     return -1
 
 
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
+@kernel(allocates=False)
 def _at_solution(
     ridge: float, exponent: float, setting: StepSetting, mirrored: bool, rooms: Rooms
 ) -> float:

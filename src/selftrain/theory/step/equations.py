@@ -48,6 +48,8 @@ from ..tolerances import (
     LARGEST_LOG,
     LONGEST_LOG_STEP,
     LONGEST_STEP,
+    NEWTON_STEPS,
+    NEWTON_STEPS_NEAR,
     NO_STIFFNESS,
     REFINED,
     ROUGH,
@@ -68,6 +70,7 @@ class StepSetting(NamedTuple):
     Attributes:
         noise, old: its clusters and the old weights in the coordinates of the modes.
         labels, batch: the model that makes the labels, and the samples it labels.
+        ridge: ridge of the step.
         softness: $q'_k/|\beta'|^2$, the variance of each group along the old weights.
         fixed_bias: the value of a fixed bias minus $\gamma_0 B'$; NaN if the bias is trained.
     """
@@ -76,6 +79,7 @@ class StepSetting(NamedTuple):
     old: Weights
     labels: Labelling
     batch: Batch
+    ridge: float
     softness: Any
     fixed_bias: float
 
@@ -96,25 +100,24 @@ class Work(NamedTuple):
     rows: Any
 
 
-class Effort(NamedTuple):
-    """Options of Newton's method.
+class Demands(NamedTuple):
+    """Options of a run.
 
     Attributes:
-        exponent: exponent of the quadrature rule (`tolerances`).
-        enough: size of a Newton step after which the solution is confirmed.
+        exponent: exponent of the quadrature rules (`tolerances`), at least.
+        enough: size of a Newton step after which a solution is confirmed.
         tolerance: largest size of a Newton step that confirms.
-        limit: largest number of steps.
-        near: whether the start is near the root.
-        agrees: whether a first step below the tolerance counts as a confirmation, because the start
-            was extrapolated from steps that were solved on different rules.
+        fixed_bias: whether the bias is fixed.
+        since: first step with the current units of the weights (`theory.fading`).
+        faded: whether the weights are rescaled.
     """
 
     exponent: float
     enough: float
     tolerance: float
-    limit: int
-    near: bool
-    agrees: bool
+    fixed_bias: bool
+    since: int
+    faded: bool
 
 
 def work_for(groups: int) -> Work:
@@ -290,7 +293,7 @@ def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
     return gamma if ridge < stiffness_of(x, softness) else 0.0
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def finite(table: Any) -> bool:
     """Return whether a table has finite numbers only."""
     total = 0.0
@@ -300,14 +303,12 @@ def finite(table: Any) -> bool:
     return total == 0.0
 
 
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
-def evaluate(
-    x: Any, ridge: float, exponent: float, setting: StepSetting, work: Work
-) -> tuple[int, float, float]:
+@kernel(allocates=False)
+def evaluate(x: Any, exponent: float, setting: StepSetting, work: Work) -> tuple[int, float, float]:
     """Return the number of nodes, the size of the Newton step from x (infinite if there is none)
     and the factor that limits it; the step is in column 0 of `work.system`.
     """
-    labels, fields, room = setting.labels, work.fields, work.room
+    labels, ridge, fields, room = setting.labels, setting.ridge, work.fields, work.room
     anchor = anchor_of(x, ridge, labels.gamma, setting.softness)
     mode_sums(x, ridge, labels.gamma, anchor, setting.noise, setting.old, fields)
     if not finite(fields):
@@ -332,25 +333,32 @@ def enough_of_rough(size: float, last: float) -> bool:
     return size <= ROUGH_STEP or STALLED * last < size <= BACK_TO_ROUGH
 
 
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
+@kernel(allocates=False)
 def newton_confirmed(
-    x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
-) -> tuple[float, int, int]:
+    x: Any, fine: float, near: bool, agrees: bool, demands: Demands, setting: StepSetting,
+    work: Work,
+) -> tuple[float, int, int]:  # fmt: skip
     """Run Newton's method from x, in place, and confirm the solution; return its accuracy (infinite
     if it failed) and the numbers of evaluations and nodes.
 
+    Arguments:
+        fine: exponent of the quadrature rule of the step.
+        near: whether x is near the root.
+        agrees: whether a first step below the tolerance counts as a confirmation, because x was
+            extrapolated from steps that were solved on different rules.
+
     Far from the root a rough rule is as good as a fine one. It is used from the beginning, unless x
-    is known to be near the root, until its steps are small. When a step on the fine rule is small
+    is near the root, until its steps are small. When a step on the fine rule is small
     enough, the next one is on the refined rule: its size is the accuracy.
     """
     used = 0
-    fine = effort.exponent
     rough = min(ROUGH, fine)
-    rule = fine if effort.near else rough
+    rule = fine if near else rough
+    limit = NEWTON_STEPS_NEAR if near else NEWTON_STEPS
     logs = FIRST + setting.noise.variances.shape[0]
     last = math.inf
-    for iteration in range(effort.limit):
-        used, size, factor = evaluate(x, ridge, rule, setting, work)
+    for iteration in range(limit):
+        used, size, factor = evaluate(x, rule, setting, work)
         if not size < math.inf:
             return math.inf, iteration + 1, used
         if not size > DAMPED:
@@ -361,8 +369,8 @@ def newton_confirmed(
                 return math.inf, iteration + 1, used
         if rule > fine:
             return size, iteration + 1, used
-        if rule == fine and size <= effort.enough:
-            if effort.agrees and iteration == 0 and size <= effort.tolerance:
+        if rule == fine and size <= demands.enough:
+            if agrees and iteration == 0 and size <= demands.tolerance:
                 return size, 1, used
             rule = fine + REFINED
         elif enough_of_rough(size, last):
@@ -370,7 +378,7 @@ def newton_confirmed(
         elif size > BACK_TO_ROUGH:
             rule = rough
         last = size
-    return math.inf, effort.limit, used
+    return math.inf, limit, used
 
 
 @kernel(allocates=False)

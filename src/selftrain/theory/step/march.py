@@ -34,8 +34,6 @@ from ..tolerances import (
     LARGEST,
     LEVELS,
     NEIGHBOURS,
-    NEWTON_STEPS,
-    NEWTON_STEPS_NEAR,
     ONLY_BIAS,
     REFINED,
     REGROWN,
@@ -46,7 +44,7 @@ from .equations import (
     HISTORY,
     OUT,
     SEEN,
-    Effort,
+    Demands,
     StepSetting,
     Work,
     X,
@@ -91,26 +89,6 @@ class Schedule(NamedTuple):
     length: float
 
 
-class Demands(NamedTuple):
-    """Options of a march.
-
-    Attributes:
-        exponent: exponent of the quadrature rules (`tolerances`).
-        enough: size of a Newton step after which a solution is confirmed.
-        tolerance: relative accuracy of the confirmation.
-        fixed_bias: whether the bias is fixed.
-        since: first step with the current units of the weights (`theory.fading`).
-        faded: whether the weights are rescaled.
-    """
-
-    exponent: float
-    enough: float
-    tolerance: float
-    fixed_bias: bool
-    since: int
-    faded: bool
-
-
 class Table(NamedTuple):
     r"""Results of every step.
 
@@ -153,7 +131,7 @@ def march(
         bias = table.numbers[t - 1, OLD_BIAS] if t > 0 else 0.0
         seen = work.rows[SEEN:OUT]
         setting = setting_of(t, samples, plan, old, bias, demands.fixed_bias, seen)
-        labels, ridge = setting.labels, plan.numbers[t, RIDGE]
+        labels = setting.labels
         if t > 0:
             spread = labels.roots[0]
             for k in range(1, groups):
@@ -179,20 +157,16 @@ def march(
                     return t, Ending.UNCONFIRMED
                 if t > 0 and not demands.fixed_bias and mass < COLLAPSED_MASS:
                     return t, Ending.COLLAPSED
-            limit = NEWTON_STEPS
             if attempt == 0:
                 if not predicted:
                     continue
                 predict(t, known, table.unknowns, near, labels, work.rows[HISTORY:], x)
-                limit = NEWTON_STEPS_NEAR
             else:
-                raise_stiffness(x, ridge, setting.softness)
-                begun = EXPLICIT
-            effort = Effort(
-                fine, demands.enough, demands.tolerance, limit, attempt == 0,
-                agrees and attempt == 0,
-            )  # fmt: skip
-            accuracy, more, nodes = newton_confirmed(x, ridge, effort, setting, work)
+                raise_stiffness(x, setting.ridge, setting.softness)
+                begun, agrees = EXPLICIT, False
+            accuracy, more, nodes = newton_confirmed(
+                x, fine, attempt == 0, agrees, demands, setting, work
+            )
             evaluations += more
             table.counts[t, NODES] = nodes
             if accuracy < math.inf:
@@ -211,7 +185,7 @@ def march(
         if plan.kinds[t, BALANCED] == 1 and bias == 0.0:
             x[BIAS] = 0.0
         new = Weights(table.means[t + 1], table.spreads[t + 1])
-        advance(x, ridge, labels.gamma, setting.noise, old, new, out)
+        advance(x, setting.ridge, labels.gamma, setting.noise, old, new, out)
         for j in range(size):
             table.unknowns[t, j] = x[j]
         table.unknowns[t, size] = labels.gamma
@@ -222,7 +196,7 @@ def march(
     return end, Ending.SOLVED
 
 
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
+@kernel(allocates=False)
 def setting_of(
     t: int, samples: Noise, plan: Schedule, old: Weights, bias: float, fixed_bias: bool, seen: Any
 ) -> StepSetting:
@@ -234,7 +208,7 @@ def setting_of(
         samples.mean[row], samples.variances[row], samples.copies, samples.features, samples.room
     )
     groups, modes = noise.variances.shape
-    loss, sharpness = plan.kinds[t, LOSS], plan.numbers[t, SHARPNESS]
+    loss, sharpness, ridge = plan.kinds[t, LOSS], plan.numbers[t, SHARPNESS], plan.numbers[t, RIDGE]
     projected, roots, softness = seen[0], seen[1, :groups], seen[2, :groups]
     square = total = 0.0
     for i in range(modes):
@@ -247,7 +221,8 @@ def setting_of(
             for i in range(modes):
                 softness[k] += noise.variances[k, i] * noise.copies[i] / total
         batch = Batch(plan.groups[0], 0.0, math.inf, True, loss, plan.wrong)
-        return StepSetting(noise, old, Labelling(0.0, roots, 0.0, 0.0), batch, softness, math.nan)
+        labels = Labelling(0.0, roots, 0.0, 0.0)
+        return StepSetting(noise, old, labels, batch, ridge, softness, math.nan)
     projections(old, noise, projected)
     gamma = reference_sharpness(loss, sharpness)
     for k in range(groups):
@@ -256,9 +231,8 @@ def setting_of(
     limit = plan.numbers[t, THRESHOLD] * math.sqrt(square) * plan.length
     batch = Batch(plan.groups[t], limit, sharpness, False, loss, plan.wrong)
     held = (1.0 - gamma) * bias if fixed_bias else math.nan
-    return StepSetting(
-        noise, old, Labelling(projected[0], roots, bias, gamma), batch, softness, held
-    )
+    labels = Labelling(projected[0], roots, bias, gamma)
+    return StepSetting(noise, old, labels, batch, ridge, softness, held)
 
 
 @kernel(allocates=False)
@@ -295,7 +269,7 @@ def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> En
     return Ending.SOLVED
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _both_classes(labels: Labelling, batch: Batch) -> bool:
     """Return whether lower bounds of the weight of each class among the labels exclude a collapse.
 

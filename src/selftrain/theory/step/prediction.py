@@ -50,7 +50,7 @@ def steps_alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> i
     return count
 
 
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
+@kernel(allocates=False)
 def predict(
     t: int, known: int, unknowns: Any, near: Any, labels: Labelling, history: Any, x: Any
 ) -> None:

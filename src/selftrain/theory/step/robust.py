@@ -45,14 +45,6 @@ SETTLED = 1e-3
 """Accuracy of the logarithm of the stiffness in a starting point."""
 
 
-class Evaluation(NamedTuple):
-    """Fields, residuals with Jacobian (`system`), and the anchor of the fields, at a point."""
-
-    fields: Array
-    system: Array
-    anchor: float
-
-
 class StepEquations:
     r"""The equations of one step.
 
@@ -76,9 +68,11 @@ class StepEquations:
         self.fixed_bias = (1.0 - labels.gamma) * labels.bias if fix_bias and t > 0 else math.nan
         self.groups, self.evaluations, self.used = algebra.groups, 0, 0
 
-    def evaluate(self, x: Array, ridge: float, exponent: float) -> Evaluation | None:
-        """Return fields, residuals and Jacobian at x; None if they are not finite, or the rule
-        would have too many nodes.
+    def evaluate(
+        self, x: Array, ridge: float, exponent: float
+    ) -> tuple[Array, Array, float] | None:
+        """Return fields, residuals with Jacobian, and the anchor of the fields at x; None if they
+        are not finite, or the rule would have too many nodes.
         """
         self.evaluations += 1
         gamma = self.labels.gamma
@@ -93,7 +87,7 @@ class StepEquations:
         system = np.empty((x.size, x.size + 1))
         fixed = (anchor, self.fixed_bias, float(self.t == 0))
         assemble(x, fields, moments, self.labels, fixed, system)
-        return Evaluation(fields, system, anchor) if np.isfinite(system).all() else None
+        return (fields, system, anchor) if np.isfinite(system).all() else None
 
     def step_from(self, x: Array, ridge: float, exponent: float) -> tuple[float, float, Array]:
         """Return the relative size of the Newton step from x (infinite if there is none), the
@@ -102,10 +96,9 @@ class StepEquations:
         at = self.evaluate(x, ridge, exponent)
         if at is None:
             return math.inf, 0.0, np.zeros(x.size)
-        size, factor = newton_step(
-            x, at.fields, self.labels, at.anchor, ridge, self.softness, at.system
-        )
-        return size, factor, at.system[:, 0]
+        fields, system, anchor = at
+        size, factor = newton_step(x, fields, self.labels, anchor, ridge, self.softness, system)
+        return size, factor, system[:, 0]
 
     def newton(
         self,

@@ -69,7 +69,7 @@ class Logits(NamedTuple):
     strength: float
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def hermite_size(distance: float, exponent: float) -> int:
     """Return the size of the Gauss-Hermite rule of error exp(-exponent), 0 if it would exceed
     `HERMITE_MAX`.
@@ -84,7 +84,7 @@ def hermite_size(distance: float, exponent: float) -> int:
     return 0
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def trapezoid_step(distance: float, exponent: float) -> float:
     """Return the step of the trapezoidal rule for a Gaussian average of error exp(-exponent)."""
     return min(
@@ -93,7 +93,7 @@ def trapezoid_step(distance: float, exponent: float) -> float:
     )
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def inner_rule(scale: float, exponent: float, rule: Any) -> int:
     """Write nodes and weights of a rule for standard Gaussian averages to the two rows of `rule`;
     return their number.
@@ -115,7 +115,7 @@ def inner_rule(scale: float, exponent: float, rule: Any) -> int:
     return n
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def clear_length(x: float, longest: float, near: Any, floor: float, exponent: float) -> float:
     r"""Return the length of a 16-point panel that starts at x, at most `longest`, of error
     exp(-exponent).
@@ -136,7 +136,7 @@ def clear_length(x: float, longest: float, near: Any, floor: float, exponent: fl
     return max(length, least)
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _panels(
     lo: float, hi: float, near: Any, floor: float, exponent: float, nodes: Any, count: int
 ) -> int:
@@ -154,7 +154,7 @@ def _panels(
     return count
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def _branch_points(s: float, old: OldModel, new: Logits, reach: float, near: Any) -> None:
     r"""Fill the rows of `near` from 1 on with the branch points of the proximal map of class s as a
     function of $g_1$.
@@ -238,7 +238,7 @@ def given_share(sign: float, label: float, rho: float, wrong: Any) -> float:
     return (rho if sign > 0.0 else 1.0 - rho) * (1.0 - flipped if sign == label else flipped)
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def given_labels(rho: float, wrong: Any, nodes: Any) -> int:
     """Fill `nodes` for given labels, one node for each pair of class and label that occurs; return
     their number.
@@ -255,7 +255,7 @@ def given_labels(rho: float, wrong: Any, nodes: Any) -> int:
     return count
 
 
-@kernel(allocates=False, internal=True)
+@kernel(allocates=False)
 def outer_rule(
     old: OldModel, new: Logits, exponent: float, near: Any, nodes: Any
 ) -> tuple[int, float]:
