@@ -310,6 +310,18 @@ class Protocol:
                 found.append(later)
         return found
 
+    def taught_by(self, t: int) -> list[int]:
+        """Return fit t, and all later fits that take labels or a bias from it, directly or through
+        others. No other fit depends on it.
+        """
+        found = {t}
+        for later in range(t + 1, len(self.fits)):
+            fit = self.fits[later]
+            made = {use.labels.teacher for use in fit.uses if use.labels is not None}
+            if found & {*made, fit.bias_of}:
+                found.add(later)
+        return sorted(found)
+
     @property
     def jumps(self) -> bool:
         """Whether, in some fit, labels or selection are discontinuous functions of the logit."""

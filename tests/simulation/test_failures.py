@@ -180,15 +180,27 @@ def test_what_is_measured_does_not_change_what_else_is(method: str, reuse: bool)
     np.testing.assert_array_equal(one.chi, full.chi)
 
 
-def test_a_fit_that_takes_nothing_from_a_collapsed_one_has_no_result() -> None:
-    """The run ended before it; the error of the collapsed fit is not its own."""
+def test_a_fit_that_takes_nothing_from_a_collapsed_one_is_made() -> None:
+    """It is the same as without the collapsed fits, of which one draws samples that it reuses."""
     groups = tuple(SampleGroup(name, 2.0, 0.3, 0.5) for name in "abc")
     given, weak = Fit(0.3, "logistic", (Use("c"),)), Fit(20.0, "logistic", (Use("a"),))
     hard = PseudoLabels(0, sharpness=float("inf"))
     collapsed = Fit(0.3, "logistic", (Use("b", 1.0, hard),))
-    taught = Fit(0.3, "logistic", (Use("b", 1.0, hard._replace(teacher=1)),))
-    protocol = Protocol(groups, (weak, collapsed, taught, given))
-    runs = simulate(protocol, features=100, seeds=3, probes=0)
+    taught = Fit(0.3, "logistic", (Use("c", 1.0, hard._replace(teacher=1)),))
+    protocol = Protocol(groups, (weak, collapsed, taught, given, given))
+    words = {"features": 100, "seeds": 3, "method": "dense"}
+    words |= {"keep_weights": True, "keep_logits": True}
+    runs = simulate(protocol, **words)
     assert runs.collapsed_at.tolist() == [1, 1, 1]
     np.testing.assert_allclose(runs.error[:, 1:3], 0.3)
-    assert np.isnan(runs.error[:, 3]).all()
+    assert np.isnan(runs.q[:, 1:3]).all()
+    assert np.isnan(runs.overlap[:, 3]).all()
+    plain = given._replace(uses=(Use("a"),))
+    alone = simulate(Protocol(groups, (weak, plain, given)), **words)
+    for name in ("q", "m", "bias", "error", "train_loss"):
+        found, expected = getattr(runs, name)[:, 3], getattr(alone, name)[:, 2]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(runs.overlap[:, 4], runs.q[:, 3], rtol=1e-5)
+    for seed in runs.vectors:
+        assert [one.size for one in seed.weights] == [100, 0, 0, 100, 100]
+        assert [one.size for one in seed.logits] == [200, 0, 0, 200, 200]

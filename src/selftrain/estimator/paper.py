@@ -95,14 +95,14 @@ def follow_recipe(
                 )
                 break
             selected = float(done.batch.selected.mean())
-            history.append(_entry(done.t, engine.models[-1], source.origin, selected))
+            history.append(_entry(done.t, engine.last, source.origin, selected))
             engine.forget(done.t)
     except StageError as error:
         if not engine.models:
             raise
-        state = {**error.state, "bias": _bias(engine.models[-1], source.origin)}
+        state = {**error.state, "bias": _bias(engine.last, source.origin)}
         raise type(error)(error.step, error.reason, state, error.residual) from None
-    return _fitted(matrix, weights, engine.models[-1], source.origin, history)
+    return _fitted(matrix, weights, engine.last, source.origin, history)
 
 
 def _origin(rows: Any, fix_bias: bool) -> Array | None:

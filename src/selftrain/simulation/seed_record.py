@@ -50,7 +50,8 @@ class SeedOptions(NamedTuple):
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of one seed, one per fitted step; empty if they were not requested.
+    """The vectors of one seed, one per step up to the last one fitted, of size 0 for steps before
+    it that were not fitted; empty if they were not requested.
 
     Attributes:
         weights: w, N entries.
@@ -64,6 +65,13 @@ class Vectors:
     selected: list[Mask] = field(default_factory=list)
     classes: list[Any] = field(default_factory=list)
 
+    def fill(self, t: int, options: SeedOptions) -> None:
+        """Add vectors of size 0 for the steps before t that were not fitted."""
+        lists: list[list[Any]] = [self.weights] if options.keep_weights else []
+        lists += [self.logits, self.selected, self.classes] if options.keep_logits else []
+        for one in lists:
+            one.extend(np.empty(0) for _ in range(t - len(one)))
+
 
 @dataclass
 class SeedRecord:
@@ -72,7 +80,7 @@ class SeedRecord:
     Attributes:
         values: arrays over the steps by name (`MEASURED`, `BY_CLASS`).
         collapsed_at: first step that was not fitted because its labels are of one class, or -1.
-        predicts: the class predicted from there on, or -1.
+        predicts: the class that it predicts, and the steps that collapse with it; or -1.
         failure: the error that ended the seed early, or None.
         vectors: weights and logits.
     """
@@ -97,12 +105,13 @@ class SeedRecord:
             self.values[name][step] = value
 
     def collapse(self, steps: list[int], predicted: int) -> None:
-        """Record that the run ended at `steps[0]` because all its labels are of one class.
+        """Record that `steps[0]` was not fitted because all its labels are of one class.
 
         Arguments:
             steps: that step and the later ones whose labels can only be of the same class
-                (`Protocol.collapses_with`); values of other later steps stay unset.
+                (`Protocol.collapses_with`).
             predicted: the class that the models of these steps predict for every sample.
         """
-        self.collapsed_at, self.predicts = steps[0], predicted
+        if self.collapsed_at < 0:
+            self.collapsed_at, self.predicts = steps[0], predicted
         self.values["confusion"][steps] = np.eye(self.classes)[predicted]

@@ -42,14 +42,18 @@ class Engine(Protocol):
         """Fit the samples that `label` has prepared."""
         ...
 
+    def skip(self, t: int) -> None:
+        """Draw the new samples of fit t, which is not made; later fits may use them."""
+        ...
+
     def model(self, t: int) -> Model:
         """Return the norm and the bias of fit t, which labels need."""
         ...
 
 
 class Collapse(NamedTuple):
-    """The end of a run: the labels of fit t, or the predictions of the model that makes them, are
-    of one class only.
+    """A fit t that is not made: its labels, or the predictions of the model that makes them, are of
+    one class only.
     """
 
     t: int
@@ -64,13 +68,18 @@ class Fitted(NamedTuple):
 
 
 def run_fits(protocol: TrainingProtocol, engine: Engine) -> Iterator[Fitted | Collapse]:
-    """Make all fits in order and yield each; a `Collapse` is the last item.
+    """Make all fits in order and yield each, or a `Collapse` in its place. Fits that take labels or
+    a bias from a collapsed one are not made; no other fit depends on it.
 
     Raises:
         EmptySelection: the threshold rejects every sample of a batch.
         ConvergenceError: a fit has no minimum, or did not converge.
     """
+    lost: set[int] = set()
     for t, fit in enumerate(protocol.fits):
+        if t in lost:
+            engine.skip(t)
+            continue
         batch, trained = engine.label(t), fit.bias_of is None
         made = [use.labels for use in fit.uses if use.labels is not None]
         codes = class_targets(fit.loss, protocol.classes)
@@ -82,7 +91,10 @@ def run_fits(protocol: TrainingProtocol, engine: Engine) -> Iterator[Fitted | Co
             if faded or (trained and one_class(batch.targets, codes)):
                 bias = teachers[0].bias if teachers else 0.0
                 yield Collapse(t, majority(batch.targets, codes, bias))
-                return
+                lost.update(protocol.taught_by(t))
+                if lost.issuperset(range(t, len(protocol.fits))):
+                    return
+                continue
         engine.fit(t)
         yield Fitted(t, batch)
 
@@ -168,7 +180,7 @@ def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: See
         t = done.t
         if isinstance(done, Collapse):
             record.collapse(plan.protocol.collapses_with(t), done.predicted)
-            break
+            continue
         rule = engine.rule(t)
         record.put(t, **engine.measured(t), **done.batch.quality, **rule)
         shares = plan.protocol.test.proportions
@@ -179,6 +191,7 @@ def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: See
             waiting.append((t, engine.probe(t)))
         if not engine.probes_wait:
             probe()
+        record.vectors.fill(t, options)
         if options.keep_weights:
             record.vectors.weights.append(engine.weights(t))
         if options.keep_logits:

@@ -98,8 +98,9 @@ class SolvedRun:
 
     @property
     def good_steps(self) -> int:
-        """The number of steps, step 0 included, that have a solved state."""
-        return int(np.isfinite(self.q).sum())
+        """The number of steps up to the last one that has a solved state, step 0 included."""
+        solved = np.flatnonzero(np.isfinite(self.q))
+        return int(solved[-1]) + 1 if solved.size else 0
 
     @property
     def error(self) -> Array:
@@ -129,7 +130,7 @@ class SolvedRun:
         steps, good = self.steps, self.good_steps
         accepted = f"must be a step from 0 to {steps}, or a negative one from the end"
         index = whole("t", t, lambda n: -steps - 1 <= n <= steps, accepted) % (steps + 1)
-        if index >= good:
+        if not np.isfinite(self.q[index]):
             lost = "into one class" if self.classes == 2 else "and lack a class"
             why = f"the labels collapsed {lost}" if self.failure is None else "it failed"
             accepted = f"must be a step with a state; {why} after step {good - 1}"

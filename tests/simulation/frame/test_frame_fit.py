@@ -164,6 +164,17 @@ def test_a_saturated_fit_is_judged_by_its_ridge():
     assert error == pytest.approx(2 * 5e-5 / 4.0, rel=1e-12)
 
 
+@pytest.mark.parametrize(("slope", "anew"), [(1e-2, False), (1e-4, True)])
+def test_no_hessian_is_computed_anew_while_the_bound_of_the_ridge_is_too_large(slope, anew):
+    """A saturated fit of 33 directions: the bound is 5e-3 or 5e-5, the tolerance 1e-3. Without a
+    slope inside the step within the frame is zero, so that without the bound the fit would end.
+    """
+    fit, now = at_a_point(LOGISTIC, 33, 0.0, 100)
+    _, error = judge(fit, Filled(33, 20), now, now, Outside(slope, 1e9, 0.0), 1e-3, True)
+    assert error == pytest.approx(2 * slope / 4.0, rel=1e-12)
+    assert fit.work.hessian[1, 1] == (4.0 if anew else 8.0)
+
+
 @pytest.mark.parametrize(("revealed", "expected"), [(11, 2 * 0.01 / 4.0), (12, None)])
 def test_a_fit_that_explored_little_is_judged_by_its_ridge(revealed, expected):
     """The loss is at least as curved as its ridge, 4: a slope of 0.01 moves weights of length 1 by

@@ -11,8 +11,8 @@ import pytest
 from selftrain import Clusters, Problem, Recipe, simulate, solve
 from selftrain.errors import ConvergenceError, InvalidInput
 from selftrain.theory.causal import solve as causal
-from selftrain.theory.causal.agreement import REPLICATES
 from selftrain.theory.causal.draws import PointSource
+from selftrain.theory.causal.observed import REPLICATES
 from selftrain.theory.causal.replicate import Replicate
 from selftrain.theory.causal.setting import setting_of
 

@@ -136,6 +136,56 @@ def test_a_faded_fit_that_teaches_nobody_collapses_nobody() -> None:
     assert solve(Protocol(groups, (first, faded, taught)), tolerance=1e-3).collapsed_at == 2
 
 
+def after_a_collapse() -> tuple[Protocol, Protocol]:
+    """A protocol whose fits 1 and 2 collapse, and the same without them.
+
+    Fits 3 and 4 take nothing from them: they use samples of fit 1, with given labels and with
+    labels of fit 3.
+    """
+    groups = tuple(SampleGroup(name, 2.0, 0.3, 0.5) for name in "abc")
+    hard, soft = PseudoLabels(0, sharpness=float("inf")), PseudoLabels(3, threshold=0.2)
+    fits = (
+        Fit(20.0, "logistic", (Use("a"),)),
+        Fit(0.3, "logistic", (Use("b", 1.0, hard),)),
+        Fit(0.3, "logistic", (Use("a", 1.0, PseudoLabels(1)),)),
+        Fit(0.3, "logistic", (Use("b"), Use("c"))),
+        Fit(0.2, "logistic", (Use("a", 0.5), Use("b", 1.0, soft)), bias_of=3),
+    )
+    mine = soft._replace(teacher=1)
+    last = Fit(0.2, "logistic", (Use("a", 0.5), Use("b", 1.0, mine)), bias_of=1)
+    return Protocol(groups, fits), Protocol(groups, (fits[0], fits[3], last))
+
+
+def test_fits_that_take_nothing_from_a_collapsed_one_are_solved_without_it() -> None:
+    protocol, without = after_a_collapse()
+    run, alone = solve(protocol, tolerance=1e-3), solve(without, tolerance=1e-3)
+    assert run.collapsed_at == 1
+    assert run.collapsed_class == 1
+    assert run.good_steps == 5
+    assert np.isnan(run.q[1:3]).all()
+    assert np.isnan(run.confusion[1:3]).all()
+    for name in ("q", "m", "bias", "error", "label_shares", "fraction_selected", "train_loss"):
+        np.testing.assert_array_equal(
+            getattr(run, name)[[0, 3, 4]], getattr(alone, name), err_msg=name
+        )
+    of_run, of_alone = run.training_logits(4), alone.training_logits(2)
+    np.testing.assert_array_equal(of_run.scores, of_alone.scores)
+    with pytest.raises(InvalidInput, match="must be a step with a state"):
+        run.training_logits(1)
+
+
+def test_finite_systems_after_a_collapse_follow_the_theory() -> None:
+    protocol, _ = after_a_collapse()
+    run, runs = solve(protocol, tolerance=1e-3), simulate(protocol, features=500, seeds=8)
+    assert runs.collapsed_at.tolist() == [1] * 8
+    comparison = runs.compare(run)
+    assert np.isfinite(comparison.z["q"][[0, 3, 4]]).all()
+    assert np.isnan(comparison.z["q"][1:3]).all()
+    for name in ("q", "bias", "error", "fraction_selected"):
+        z = comparison.z[name] if name in comparison.z else np.zeros(1)
+        assert np.nanmax(np.abs(z)) < 4, name
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_a_first_fit_without_ridge_is_rejected(loss: str) -> None:
     protocol = Protocol((SampleGroup("a", 8.0, 0.3, 1.0),), (Fit(0.0, loss, (Use("a"),)),))

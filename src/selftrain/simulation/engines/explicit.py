@@ -64,17 +64,25 @@ class ExplicitEngine:
         tolerance: relative accuracy of q, m and B.
 
     Attributes:
-        models: the fits so far.
+        models: the fits so far, by their index.
     """
 
     def __init__(self, protocol: Protocol, source: SampleSource, features: int, tolerance: float):
         self.protocol, self.source, self.features = protocol, source, features
         self.tolerance = CLOSER * tolerance
-        self.models: list[Fit] = []
+        self.models: dict[int, Fit] = {}
         self._groups: dict[int, Samples] = {}
 
     def model(self, t: int) -> Model:
         return Model(float(np.linalg.norm(self.models[t].weights)), self.models[t].bias)
+
+    @property
+    def last(self) -> Fit:
+        """The last fit so far."""
+        return self.models[max(self.models)]
+
+    def skip(self, t: int) -> None:
+        self._groups |= self.source.draw(t)
 
     def label(self, t: int) -> Labelled:
         self._groups |= self.source.draw(t)
@@ -132,11 +140,11 @@ class ExplicitEngine:
         weights = np.zeros((self._samples.design.shape[1], *shape))
         bias: Any = np.zeros(shape) if shape else 0.0
         if self.models:
-            weights, bias = self.models[-1].weights, self.models[-1].bias
+            weights, bias = self.last.weights, self.last.bias
         if step.bias_of is not None:
             bias = self.models[step.bias_of].bias
         ridge = step.ridge * self.features
-        self.models.append(_fit(t, step, self._samples, ridge, weights, bias, self.tolerance))
+        self.models[t] = _fit(t, step, self._samples, ridge, weights, bias, self.tolerance)
 
     def logits(self, t: int) -> Array:
         """Return the logits of the batch after fit t."""
@@ -166,7 +174,7 @@ class MeasuredEngine(ExplicitEngine):
         self.probes_wait = revealed and not plan.protocol.every_sample_once
 
     def measured(self, t: int) -> dict[str, Any]:
-        found, before = self.models[t], self.models[t - 1].weights
+        found, before = self.models[t], self.models.get(t - 1)
         w, means = found.weights, self.tested.means
         m: Any
         if w.ndim == 1:
@@ -180,7 +188,7 @@ class MeasuredEngine(ExplicitEngine):
             "m": m,
             "v": float(np.vdot(off, off)),
             "bias": found.bias,
-            "overlap": float(np.vdot(before, w)) if t else np.nan,
+            "overlap": float(np.vdot(before.weights, w)) if before is not None else np.nan,
             "train_loss": self._train_loss(t),
             "directions": found.products,
             "fit_error": found.error,

@@ -123,6 +123,9 @@ class FrameEngine:
         across = float(self.point[1:] @ self.point[1:])
         self.points.append((np.array([self.point[0], np.sqrt(across)]), bias))
 
+    def skip(self, t: int) -> None:
+        """Do nothing: no fit after t uses the samples of fit t."""
+
     def measured(self, t: int) -> dict[str, Any]:
         point, batch = self.point, self.batch
         return {

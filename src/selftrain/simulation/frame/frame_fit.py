@@ -223,7 +223,14 @@ def judge(
     frame, revealed = filled
     loss, ridge, _ = fit.objective
     newton, column = sound_step(fit, frame)
-    error = accuracy(now, last, newton, column, frame, off)
+    downhill, bound = off.slope if revealed < EXPLORED else 0.0, 0.0
+    if soft:
+        inside = fit.work.gradient[1:]
+        downhill = np.sqrt(off.slope**2 + dot(inside, inside, frame))
+    if downhill > 0.0:
+        bound = 2.0 * downhill / (ridge * max(np.sqrt(now.q), off.faint))
+    error = max(accuracy(now, last, newton, column, frame, off), bound)
+    # The bound comes first: a Hessian costs as much as dozens of passes, and cannot lower it.
     if (
         error < tolerance
         and loss == LOGISTIC
@@ -231,13 +238,7 @@ def judge(
     ):
         full_hessian(fit, frame)
         newton, column = sound_step(fit, frame)
-        error = DOUBT * accuracy(now, last, newton, column, frame, off)
-    downhill = off.slope if revealed < EXPLORED else 0.0
-    if soft:
-        inside = fit.work.gradient[1:]
-        downhill = np.sqrt(off.slope**2 + dot(inside, inside, frame))
-    if downhill > 0.0:
-        error = max(error, 2.0 * downhill / (ridge * max(np.sqrt(now.q), off.faint)))
+        error = max(DOUBT * accuracy(now, last, newton, column, frame, off), bound)
     return newton, error
 
 

@@ -91,8 +91,9 @@ class ClassTrajectory(SolvedRun):
         kept_loss: mean loss of the samples with given labels in a fit that also has pseudo-labels.
         error_accuracy: absolute accuracy of `error`, from the spread of the replicates; on a grid
             or with exact averages, `stats.accuracy`.
-        collapsed_at: first fit whose labels lack a class (`collapsed_class`), or None; from there
-            on quantities are NaN.
+        collapsed_at: first fit whose labels lack a class (`collapsed_class`), or None; quantities
+            are NaN for it and all fits that take labels or a bias from it, directly or through
+            others.
         failure: why the run ended early (`on_failure="partial"`), or None.
         stats: statistics of the solver; `stats.accuracy` is the relative accuracy of the state.
 
@@ -166,7 +167,7 @@ class ClassTrajectory(SolvedRun):
     def confusion(self) -> Array:
         """P(predicted class | true class) on the test mixture, (T+1, K, K), rows by true class."""
         found = np.full((len(self.t), self.classes, self.classes), np.nan)
-        for t in range(self.good_steps):
+        for t in np.flatnonzero(np.isfinite(self.q)):
             for k in range(self.classes):
                 mean = self.m[t, :, k] + self.bias[t]
                 found[t, k] = largest_score(mean, self.covariances[t, k])
@@ -207,7 +208,8 @@ class ClassTrajectory(SolvedRun):
     @cached_property
     def _samples(self) -> list[list[FittedSamples]]:
         """The samples of every solved fit."""
-        return samples_of_fits(self.protocol, self.good_steps)
+        lost = np.flatnonzero(np.isnan(self.q)).tolist()
+        return samples_of_fits(self.protocol, self.good_steps, frozenset(lost))
 
 
 def largest_score(mean: Array, covariance: Array) -> Array:

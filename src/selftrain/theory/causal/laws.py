@@ -32,9 +32,13 @@ LAW_POINTS = 2**12
 _BLOCK = 256
 
 
-def samples_of_fits(protocol: Protocol, fits: int) -> list[list[FittedSamples]]:
-    """Return the samples of each of the first `fits` fits of a protocol, from one replicate."""
-    setting = Setting.of(protocol)._replace(last=fits - 1)
+def samples_of_fits(
+    protocol: Protocol, fits: int, lost: frozenset[int] = frozenset()
+) -> list[list[FittedSamples]]:
+    """Return the samples of each of the first `fits` fits of a protocol but the `lost` ones, from
+    one replicate.
+    """
+    setting = Setting.of(protocol)._replace(last=fits - 1, lost=lost)
     with one_thread():
         run = Replicate(setting, PointSource(LAW_POINTS), keep_samples=True)
         return run.solve().samples

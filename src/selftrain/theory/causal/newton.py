@@ -1,4 +1,5 @@
-"""The solution of one fit: damped Newton's method on its conjugates, or continuation in the ridge.
+"""The solution of one fit: damped Newton's method on its conjugates, or continuation in the ridge;
+and the starting points, the conjugates that belong to given weights.
 
 A step is shortened until the next one, with the same Jacobian, would change the weights by less (a
 test that does not depend on the units of the unknowns). A Jacobian is reused while steps shrink
@@ -15,8 +16,9 @@ from scipy.linalg import lu_factor, lu_solve
 
 from ...arrays import Array
 from ...errors import ConvergenceError
-from .starts import large_ridge_start
-from .step import CausalStep, Evaluation
+from .step import CausalStep, Evaluation, Totals
+from .unknowns import Hats
+from .weights import FAINT, Trial
 
 REMAINS, REMAINS_EXACTLY, REMAINS_OF_SCORES = 1e-10, 1e-14, 1e-8
 """Largest remaining error of Newton's method, relative to the weights: on points (below the error
@@ -44,6 +46,13 @@ LARGEST_RIDGE = 1e3
 FIRST_PACE, LEAST_PACE, EASY = 1.0, 0.02, 4
 """Continuation: the first step in the logarithm of the ridge, the smallest step, and the number of
 evaluations up to which a step counts as easy, so that the next is longer.
+"""
+
+MOST_SUBSTITUTIONS = 30
+
+SMALL_REST = (1e-6, 1e-4)
+"""If a start has no new direction, one is added with this fraction of the squared weights: the
+minimum, and the value per unit of the ridge.
 """
 
 
@@ -88,7 +97,7 @@ def _along_ridges(stage: CausalStep, bias: Array, spent: int) -> Solved:
     from the last two solutions, linearly in the logarithm of the ridge.
     """
     ridge, pace = max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), FIRST_PACE
-    z, move = large_ridge_start(stage._replace(ridge=ridge), bias), 0.0
+    z, move = start_at(stage._replace(ridge=ridge), bias), 0.0
     known, size = False, np.inf
     while pace > LEAST_PACE:
         before = ridge
@@ -179,3 +188,63 @@ class System:
             return np.full(residual.size, np.nan), np.inf
         step = -lu_solve(self._factors, residual / self._scale, check_finite=False)
         return step, float(np.abs(self._primal @ step).max())
+
+
+def start_at(stage: CausalStep, bias: Array, before: int | None = None) -> Array:
+    """Return the unknowns from the slopes of the loss, with this fit's labels, at the weights of
+    the fit `before`; by default at weights of zero, the limit of large ridges.
+    """
+    history, layout = stage.history, stage.layout
+    w = np.zeros((layout.components, history.space.size, history.count))
+    if before is not None:
+        w = history.fits[before][:, :, : history.count]
+    d = layout.components
+    bias = bias if stage.bias is None else stage.bias
+    trial = Trial(w, {}, history.space.gain(stage.ridge, {}, d))
+    found = Totals(layout, ())
+    seen = {a: history.see(a, trial)[0] for a in layout.sources}
+    parts = []
+    for cell in stage.cells:
+        own = seen[cell.source]
+        mean = history.means(cell.law, w)[:, cell.kind] + bias
+        part, off = cell.view.along(own.along)
+        theta = cell.combine(mean, part, np.zeros((d, d)), own.react)
+        parts.append((cell, *cell.start_averages(theta), off))
+    stiffness, strengths = _start_stiffness(stage)
+    for cell, f, square, off in parts:
+        own_stiffness = cell.start_stiffness(strengths[cell.source])
+        f[:, cell.used :] = own_stiffness  # by Stein's identity
+        found.add(cell, f, square, own_stiffness, off)
+    along = {a: found.along[a] - stiffness[a] @ seen[a].along for a in layout.sources}
+    fresh = {}
+    share = max(SMALL_REST[0], SMALL_REST[1] * min(1.0, stage.ridge))
+    for a, own in seen.items():
+        slopes = found.slopes[a]
+        square = found.square[a] - slopes @ slopes.T
+        scale = float(np.trace(found.square[a]))
+        least = share * float((own.along**2).sum()) / np.trace(strengths[a]) ** 2
+        low = max(least, 1e2 * FAINT * scale, 1e-290)
+        fresh[a] = square if np.linalg.eigvalsh(square).min() > low else low * np.eye(d)
+    return layout.pack(bias, Hats(found.means, stiffness, along, found.slopes, fresh))
+
+
+def _start_stiffness(stage: CausalStep) -> tuple[dict[int, Array], dict[int, Array]]:
+    """Return stiffness and strength of a start, which depend on each other, by fixed-point
+    iteration.
+    """
+    history, layout = stage.history, stage.layout
+    d = layout.components
+    stiffness = {a: np.zeros((d, d)) for a in layout.sources}
+    strengths: dict[int, Array] = {}
+    for _ in range(MOST_SUBSTITUTIONS):
+        gain, before = history.space.gain(stage.ridge, stiffness, d), strengths
+        strengths = {a: history.strength(a, gain) for a in layout.sources}
+        stiffness = {a: np.zeros((d, d)) for a in layout.sources}
+        for cell in stage.cells:
+            a = cell.source
+            stiffness[a] += cell.share * cell.start_stiffness(strengths[a])
+        if before and all(
+            np.abs(strengths[a] - before[a]).max() <= 0.01 * np.trace(before[a]) for a in before
+        ):
+            break
+    return stiffness, strengths

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...protocol import Fit
 from ..ending import Ending
+from ..geometry.modes import FIRST, HAT_M
 from ..tolerances import COLLAPSED_MASS, ONLY_BIAS
 from .draws import PointSource
-from .newton import System, solve_step
+from .newton import System, solve_step, start_at
 from .samples import FittedSamples, Samples
 from .setting import Setting
-from .starts import large_ridge_start, no_update_start
 from .step import CausalStep
 from .unknowns import Hats, Layout
 from .weights import WeightHistory
@@ -93,7 +93,9 @@ class Replicate:
             layout = self._layout(setting.protocol.fits[t])
             self._take(t, layout, layout.pack(*self._known_unknowns(t, layout)))
         for t in range(setting.begin, setting.last + 1):
-            if not self._fit(t, setting.protocol.fits[t]):
+            if t in setting.lost:
+                self._skip(t)
+            elif not self._fit(t, setting.protocol.fits[t]):
                 self.collapsed_at = t
                 break
             if setting.bar is not None:
@@ -112,19 +114,30 @@ class Replicate:
         return self.history.layout(laws, self._sources(fit))
 
     def _known_unknowns(self, t: int, layout: Layout) -> tuple[Array, Hats]:
-        """Return the bias and the conjugates of a known fit, in the bases of this replicate."""
-        known = self._setting.known[t]
-        law, sources = next(iter(layout.laws)), list(layout.sources)
+        r"""Return the bias and the conjugates of a fit that the exact engine has solved, in the
+        bases of this replicate. Its unknowns are $\hat m$, B, and by groups $\gamma\hat Q - \hat
+        R$, $\ln\hat Q$, $\ln\hat\chi$.
+        """
+        exact, law = self._setting.exact, next(iter(layout.laws))
+        assert exact is not None
+        assert exact.unknowns is not None
+        assert exact.gammas is not None
+        tilt, stiff, fresh = exact.unknowns[t, FIRST:].reshape(3, -1)
+        q = np.exp(stiff)
+        back = np.zeros_like(q) if t == 0 else tilt - float(exact.gammas[t]) * q
+        hats = np.array([q, back, np.exp(fresh)])
+        if not law.pair:  # one covariance for both classes
+            hats = hats.sum(axis=1, keepdims=True)
         along, slopes = {}, {}
-        for place, (a, (r, k)) in enumerate(layout.sources.items()):
+        for propagation, (a, (r, k)) in zip(hats[1], layout.sources.items(), strict=True):
             row = self.history.coordinates(a, t - 1)[:, :r] if t else np.zeros((1, r))
-            along[a], slopes[a] = known.propagation[place] * row, np.zeros((1, k))
+            along[a], slopes[a] = propagation * row, np.zeros((1, k))
         squares = [
-            {a: np.full((1, 1), values[place]) for place, a in enumerate(sources)}
-            for values in (known.stiffness, known.fresh)
+            {a: np.full((1, 1), value) for a, value in zip(layout.sources, values, strict=True)}
+            for values in hats[::2]
         ]
-        means = {law: 0.5 * known.mean * np.array([[-1.0, 1.0]])}
-        return np.array([known.bias]), Hats(means, squares[0], along, slopes, squares[1])
+        means = {law: 0.5 * float(exact.unknowns[t, HAT_M]) * np.array([[-1.0, 1.0]])}
+        return np.array([exact.bias[t]]), Hats(means, squares[0], along, slopes, squares[1])
 
     def _fit(self, t: int, fit: Fit) -> bool:
         """Solve fit t and update all samples; return False if its labels have collapsed."""
@@ -156,16 +169,23 @@ class Replicate:
         self._take(t, layout, found.z)
         return True
 
+    def _skip(self, t: int) -> None:
+        """Leave out fit t. No later fit depends on it: fits do so only by labels and biases."""
+        self.history.skip()
+        if self._keep_samples:
+            self.samples.append([])
+
     def _plain_start(self, stage: CausalStep) -> Array:
         """Return the start of Newton's method without a similar run: from the exact fit if it is
         known, else from the fit before.
         """
         t = stage.t
-        if t < len(self._setting.known):
+        if t < self._setting.known:
             return stage.layout.pack(*self._known_unknowns(t, stage.layout))
         if t == 0:
-            return large_ridge_start(stage, np.zeros(stage.layout.components))
-        return no_update_start(stage, self.bias[t - 1])
+            return start_at(stage, np.zeros(stage.layout.components))
+        before = int(np.flatnonzero(np.isfinite(self.gains))[-1])
+        return start_at(stage, self.bias[before], before)
 
     def _shifted(self, stage: CausalStep, plain: Array) -> list[Array]:
         """Return a list of the plain start shifted by the move of a similar run; the list is empty

@@ -96,7 +96,7 @@ class Samples:
         """
         setting, source = self._setting, self._source
         group, loss = setting.protocol.groups[g], setting.losses[t]
-        uses = {s: use for s, use in setting.protocol.uses[g].items() if s <= setting.last}
+        uses = self._uses(g)
         seen, cells = seen_by(uses), []
         for kind in kinds_of(group, uses):
             drawn = source.draw(g, kind, loss.classes, loss.components * len(seen))
@@ -176,18 +176,17 @@ class Samples:
             share = left @ slopes[a]
             row = -dropped @ share.T
             self._dropped[a] = np.block([[dropped, row], [row.T, -row.T @ share.T]])
-        later = self._setting.protocol.fits[t + 1 :]
-        needed = {use.group for fit in later for use in fit.uses}
         for g, cells in list(self._at_hand.items()):
+            needed = any(s > t for s in self._uses(g))
             for cell in cells:
                 functions = np.zeros((cell.points, 0))
                 if cell.source in new:
                     functions = cell.rest @ new[cell.source].T
                 cell.finish(t, history.coordinates(cell.source, t), functions)
                 cell.forget(self._teachers(g, t))
-                if g not in needed:
+                if not needed:
                     self._dropped[cell.source] += cell.gram(history.functions(cell.source))
-            if g not in needed:
+            if not needed:
                 del self._at_hand[g]
 
     def idle(self, a: int, count: int) -> Array:
@@ -202,8 +201,13 @@ class Samples:
 
     def _teachers(self, g: int, t: int) -> set[int]:
         """Return the fits whose logits label the samples of group g in fits after t."""
-        uses = self._setting.protocol.uses[g].items()
+        uses = self._uses(g).items()
         return {use.labels.teacher for s, use in uses if s > t and use.labels is not None}
+
+    def _uses(self, g: int) -> dict[int, Use]:
+        """Return the uses of a group by the fits to solve."""
+        uses, lost = self._setting.protocol.uses[g].items(), self._setting.lost
+        return {s: use for s, use in uses if s <= self._setting.last and s not in lost}
 
     def fitted(self, t: int) -> list[FittedSamples]:
         """Return the samples of fit t with their trained logits."""

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...arrays import Array
 from ...labelers import SoftLabels
 from ...losses import Squared
 from ...problem import Problem
 from ...protocol import Protocol, protocol_of
 from ...recipe import Recipe
 from ...runtime.progress import Progress
-from ..geometry.modes import FIRST, HAT_M
 from ..stats import SolverStats
 from .coordinates import Coordinates
 from .draws import PointSource
@@ -29,23 +27,6 @@ if TYPE_CHECKING:
     from ..trajectory import Trajectory
 
 
-class Known(NamedTuple):
-    r"""A fit that is known exactly.
-
-    Attributes:
-        bias: its bias.
-        mean: $\hat m$.
-        stiffness, propagation, fresh: by covariances, $\hat Q_{tt}$; $\hat Q_{t,t-1}$, the only
-            $\hat Q_{ts}$, s < t, that is not zero; and $\hat\chi$.
-    """
-
-    bias: float
-    mean: float
-    stiffness: Array
-    propagation: Array
-    fresh: Array
-
-
 class Setting(NamedTuple):
     """The input of the replicates of a run.
 
@@ -53,22 +34,22 @@ class Setting(NamedTuple):
         protocol: the groups of samples and the fits.
         origin: the problem and the recipe that it was made from, or a pair of None.
         exact: the run of the steps before samples are reused, for two classes.
-        known: the conjugates of these steps.
         space: coordinates of the weights.
         losses: the loss of every fit.
         begin: the first fit to solve on points, which is the first that uses reused samples.
         last: the last fit to solve.
+        lost: fits to leave out, because they collapsed or depend on one that did.
         bar: progress bar over the fits of all replicates; a fit counts in proportion to its points.
     """
 
     protocol: Protocol
     origin: tuple[Problem | None, Recipe | None]
     exact: Trajectory | None
-    known: tuple[Known, ...]
     space: Coordinates
     losses: tuple[Scores, ...]
     begin: int
     last: int
+    lost: frozenset[int] = frozenset()
     bar: Progress | None = None
 
     @classmethod
@@ -76,7 +57,7 @@ class Setting(NamedTuple):
         """Return the input of the replicates of a protocol."""
         space = Coordinates([*(group.law for group in protocol.groups), protocol.test.law])
         losses = tuple(engine_loss(fit.loss, protocol.classes) for fit in protocol.fits)
-        return cls(protocol, (None, None), None, (), space, losses, 0, protocol.steps)
+        return cls(protocol, (None, None), None, space, losses, 0, protocol.steps)
 
     @property
     def test(self) -> Law:
@@ -88,6 +69,11 @@ class Setting(NamedTuple):
     def fits(self) -> int:
         """The number of fits."""
         return len(self.protocol.fits)
+
+    @property
+    def known(self) -> int:
+        """The number of fits that the exact engine has solved."""
+        return 0 if self.exact is None else self.exact.good_steps
 
     @property
     def linear(self) -> bool:
@@ -115,27 +101,7 @@ def setting_of(problem: Problem, recipe: Recipe, exact: Trajectory | None = None
     if exact is None:
         return setting
     begin = min((min(uses) for uses in protocol.uses if len(uses) > 1), default=0)
-    return setting._replace(exact=exact, known=_known_fits(protocol, exact), begin=begin)
-
-
-def _known_fits(protocol: Protocol, exact: Trajectory) -> tuple[Known, ...]:
-    r"""Return the bias and conjugates of the fits of an exact run. The unknowns of its steps are
-    $\hat m$, B, and by groups $\gamma\hat Q - \hat R$, $\ln\hat Q$, $\ln\hat\chi$.
-    """
-    assert exact.unknowns is not None
-    assert exact.gammas is not None
-    fits = []
-    for t in range(exact.good_steps):
-        row, gamma = exact.unknowns[t], float(exact.gammas[t])
-        tilt, stiff, fresh = row[FIRST:].reshape(3, -1)
-        q = np.exp(stiff)
-        back = np.zeros_like(q) if t == 0 else tilt - gamma * q
-        hats = np.array([q, back, np.exp(fresh)])
-        law = protocol.groups[protocol.fits[t].uses[0].group].law
-        if not law.pair:  # one covariance for both classes
-            hats = hats.sum(axis=1, keepdims=True)
-        fits.append(Known(float(exact.bias[t]), float(row[HAT_M]), *hats))
-    return tuple(fits)
+    return setting._replace(exact=exact, begin=begin)
 
 
 def before_reuse(problem: Problem, recipe: Recipe) -> tuple[Problem, Recipe]:

@@ -2,7 +2,7 @@ r"""`solve_causal`: all fits on independently scrambled replicates, with more an
 the replicates agree.
 
 The result is the mean over the replicates. Its accuracy, for every step, is the confidence interval
-of that mean (`agreement`) relative to the norm of the weights. A linear problem has exact averages
+of that mean (`observed`) relative to the norm of the weights. A linear problem has exact averages
 and one "replicate" without points. If samples depend on few Gaussian numbers and nothing jumps,
 averages are on grids instead, each confirmed by a finer one.
 """
@@ -10,6 +10,7 @@ averages are on grids instead, each confirmed by a finer one.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +20,9 @@ from ...errors import ConvergenceError, InvalidInput, StageError
 from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption
 from ..tolerances import TOLERANCES
-from .agreement import REPLICATES, TWICE, accuracy_of_mean, size_needed
+from .classes import ClassTrajectory
 from .draws import PointSource
-from .observed import observe
+from .observed import REPLICATES, TWICE, accuracy_of_mean, observe, size_needed
 from .replicate import Counts, Replicate
 from .samples import seen_by
 from .setting import Setting
@@ -101,25 +102,48 @@ def solve_causal(
         raise InvalidInput("ridge" if setting.origin[1] is None else "lambda_l", 0.0, accepted)
     text = "steps of replicates"
     with Progress(0, text, progress, expected=0.0, often=True) as bar, one_thread():
-        setting = setting._replace(bar=bar)
-        tolerance = default_tolerance(setting) if wanted is None else wanted
-        if setting.linear:
-            return _attempt(setting, Asked(tolerance, tolerance, (0,)), on_failure)
-        if tolerance < SMALLEST_TOLERANCE:
-            accepted = (
-                f"must be from {SMALLEST_TOLERANCE:g} to 1e-3 with data reuse or more than two"
-                " classes (averages are over quasi-Monte Carlo samples)"
-            )
-            raise InvalidInput("tolerance", tolerance, accepted)
-        if most_numbers(setting) <= GRID_NUMBERS and not setting.protocol.jumps:
-            confirmed = _on_grids(setting, tolerance)
-            if confirmed is not None:
-                return confirmed
-        fewest = FEWEST_POINTS if setting.protocol.classes <= FEW_CLASSES else FEWEST_OF_MANY
-        most = USUAL_POINTS if wanted is None else MOST_POINTS
-        sizes = tuple(fewest * 2**level for level in range((most // fewest).bit_length()))
-        enough = ACCEPTED * tolerance if wanted is None else tolerance
-        return _attempt(setting, Asked(tolerance, enough, sizes), on_failure)
+        return _with_fits_after_a_collapse(setting._replace(bar=bar), wanted, on_failure)
+
+
+def _with_fits_after_a_collapse(setting: Setting, wanted: float | None, on_failure: str) -> Result:
+    """Solve all fits but those that depend on one that collapses.
+
+    A run ends at a collapse. If later fits take nothing from it, it is solved again without the
+    fits that do: this does not change the law of the others.
+    """
+    result = _solve(setting, wanted, on_failure)
+    if not isinstance(result, ClassTrajectory) or result.collapsed_at is None:
+        return result
+    at = result.collapsed_at
+    lost = setting.lost.union(setting.protocol.taught_by(at))
+    if lost.issuperset(range(at, setting.fits)):
+        return result
+    others = _with_fits_after_a_collapse(setting._replace(lost=lost), wanted, on_failure)
+    assert isinstance(others, ClassTrajectory)
+    shares = np.where(np.isnan(others.label_shares), result.label_shares, others.label_shares)
+    return replace(others, label_shares=shares, collapsed_at=at)
+
+
+def _solve(setting: Setting, wanted: float | None, on_failure: str) -> Result:
+    """Solve all fits up to a collapse, except those that are left out."""
+    tolerance = default_tolerance(setting) if wanted is None else wanted
+    if setting.linear:
+        return _attempt(setting, Asked(tolerance, tolerance, (0,)), on_failure)
+    if tolerance < SMALLEST_TOLERANCE:
+        accepted = (
+            f"must be from {SMALLEST_TOLERANCE:g} to 1e-3 with data reuse or more than two"
+            " classes (averages are over quasi-Monte Carlo samples)"
+        )
+        raise InvalidInput("tolerance", tolerance, accepted)
+    if most_numbers(setting) <= GRID_NUMBERS and not setting.protocol.jumps:
+        confirmed = _on_grids(setting, tolerance)
+        if confirmed is not None:
+            return confirmed
+    fewest = FEWEST_POINTS if setting.protocol.classes <= FEW_CLASSES else FEWEST_OF_MANY
+    most = USUAL_POINTS if wanted is None else MOST_POINTS
+    sizes = tuple(fewest * 2**level for level in range((most // fewest).bit_length()))
+    enough = ACCEPTED * tolerance if wanted is None else tolerance
+    return _attempt(setting, Asked(tolerance, enough, sizes), on_failure)
 
 
 def default_tolerance(setting: Setting) -> float:

@@ -16,9 +16,8 @@ from ...errors import StageError
 from ..geometry.space import space_of
 from ..stats import STATE, SolverStats
 from ..trajectory import Trajectory
-from .agreement import accuracy_of_mean
 from .classes import ClassTrajectory
-from .observed import mean_of, observe, padded
+from .observed import accuracy_of_mean, mean_of, observe, padded
 from .replicate import MEASURED, Counts, Replicate
 from .reuse_record import Reuse
 from .setting import Setting
@@ -127,6 +126,7 @@ def _of_two_classes(
 
 def _stats(setting: Setting, points: int, outcome: Outcome, end: int) -> SolverStats:
     solved = np.arange(setting.fits) < end
+    solved[list(setting.lost)] = False
     nodes = np.where(solved, float(setting.protocol.classes * points), 0.0)
     accuracy = np.where(solved, outcome.accuracy, np.nan)
     starts = tuple(np.where(solved, "no update" if points else "closed form", "").tolist())

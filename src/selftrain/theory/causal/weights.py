@@ -276,6 +276,12 @@ class WeightHistory:
         self.fits.append(whole)
         return factors
 
+    def skip(self) -> None:
+        """Append a fit that is left out: it has no weights, and adds no direction."""
+        self.fits.append(np.full((self.components, self.space.size, self._most), np.nan))
+        for basis in self.bases.values():
+            basis.rows += [np.zeros(len(basis.vectors))] * self.components
+
     def _extend(self, a: int, whole: Array) -> None:
         """Add the new weights to the basis of a covariance, orthogonalised twice."""
         basis = self.bases[a]

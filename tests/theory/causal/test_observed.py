@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from selftrain.theory.causal.agreement import CONFIDENCE, REPLICATES, accuracy_of_mean, size_needed
+from selftrain.theory.causal.observed import CONFIDENCE, REPLICATES, accuracy_of_mean, size_needed
 
 
 @pytest.mark.parametrize("replicates", [4, REPLICATES])
