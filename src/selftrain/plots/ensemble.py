@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ..simulation.comparison import expected
 from . import style
 from .canvas import Layout, draw_panels
 from .classes import class_color
@@ -92,7 +93,8 @@ def draw_quantity(
     ax.set_title(TITLES[name])
     by_class = name in ("class_errors", "label_shares")
     if trajectory is not None:
-        for k, column in enumerate(_columns(getattr(trajectory, name), name)):
+        told = expected(trajectory, name, ensembles[0].classes)
+        for k, column in enumerate(_columns(told, name)):
             color = class_color(k) if by_class else style.GREY
             ax.plot(trajectory.t, column, color=color, label=None if by_class else "theory")
     for index, ensemble in enumerate(ensembles):
