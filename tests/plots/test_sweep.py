@@ -34,7 +34,8 @@ def pieces(contours: Any, ax: Any) -> list[np.ndarray]:
     found: list[np.ndarray] = []
     for path in contours.get_paths():
         starts = np.flatnonzero(path.codes == 1) if path.codes is not None else [0]
-        found += [ax.transData.transform(one) for one in np.split(path.vertices, starts) if len(one)]
+        parts = np.split(path.vertices, starts)
+        found += [ax.transData.transform(part) for part in parts if len(part)]
     return found
 
 

@@ -2,7 +2,8 @@
 
 A figure belongs to a paper (`papers`), whose file has its texts. Its module in `figures` has three
 functions: `tasks(quick)` returns the computations, `draw(data)` draws the figure, and `judge(data)`
-judges the claims.
+judges the claims. Optional: `caption_values(data)`, values for the caption; `JUDGED_ONLY`, names of
+tasks that are not drawn; `PANELS`, the panels of tasks that do not have all parameters.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..sweeps.store import Memory
 from . import setting
 from .papers import filled
 from .ruling import Judged
-from .variation import NOT_JUDGED, changed_tasks, described
+from .variation import NOT_JUDGED, changed_tasks, described, left, unchanged
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -103,7 +104,14 @@ class Figure:
         text = self._text(self.texts["chosen"])
         if not self.changes:
             return text
-        return f"{text} Changed here: {described(self.changes)}. {NOT_JUDGED}"
+        said = f"Changed here: {described(self.changes)}. {left(self.unchanged)}"
+        return f"{text} {said.rstrip()} {NOT_JUDGED}"
+
+    @property
+    def unchanged(self) -> dict[str, tuple[str, ...]]:
+        """The panels that the changes leave as they are, by parameter."""
+        panels = getattr(self._own, "PANELS", {})
+        return unchanged(self.drawn_tasks(False), self.changes, panels)
 
     def caption(self, data: Data) -> str:
         """Return the caption, which explains symbols and markers."""
@@ -112,14 +120,22 @@ class Figure:
 
     def tasks(self, quick: bool) -> Tasks:
         """Return the tasks to compute, by name; `quick`: coarser grids and fewer seeds."""
+        if self.changes:
+            return changed_tasks(self.drawn_tasks(quick), self.changes)
         tasks: Tasks = self._own.tasks(quick)
-        return changed_tasks(tasks, self.changes) if self.changes else tasks
+        return tasks
+
+    def drawn_tasks(self, quick: bool) -> Tasks:
+        """Return the tasks that are drawn, with the parameters of the paper."""
+        judged_only = getattr(self._own, "JUDGED_ONLY", ())
+        tasks: Tasks = self._own.tasks(quick)
+        return {part: task for part, task in tasks.items() if part not in judged_only}
 
     def draw(self, data: Data) -> Drawing:
         """Draw the figure from its data."""
         from ..plots.paper_figures import finished
 
-        return finished(self._own.draw, data)
+        return finished(self._own.draw, data, left(self.unchanged).replace("`", ""))
 
     def claims(self, data: Data, full: bool) -> list[Judged]:
         """Judge the claims of the paper about the figure.

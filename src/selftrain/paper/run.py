@@ -186,6 +186,7 @@ def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
         "from_paper": one.from_paper,
         "chosen": one.chosen,
         "changes": {name: list(values) for name, values in one.changes.items()},
+        "unchanged": {name: list(panels) for name, panels in one.unchanged.items()},
         "claims": [claim.to_dict() for claim in one.claims(data, not quick)],
         "findings": [finding.to_dict() for finding in one.findings(data, not quick)],
         "parameters": {

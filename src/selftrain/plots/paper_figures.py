@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, product
 from string import ascii_lowercase
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,12 +39,15 @@ no line joins them.
 
 
 def finished(
-    draw: Callable[[Any], tuple[Figure, Sequence[Line2D]]], data: Mapping[str, xr.Dataset]
+    draw: Callable[[Any], tuple[Figure, Sequence[Line2D]]],
+    data: Mapping[str, xr.Dataset],
+    note: str = "",
 ) -> Figure:
     """Draw a figure in the common style, with letters on its panels and a legend on the right.
 
     Arguments:
         draw: returns the figure and the entries of its legend.
+        note: a remark above the panels.
     """
     with styled():
         figure, handles = draw(data)
@@ -51,6 +55,9 @@ def finished(
             letter(figure.axes)
         if handles:
             legend_right(figure, handles)
+        if note:
+            lines = wrap(note, int(12 * figure.get_figwidth()))
+            figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=8)
     return figure
 
 

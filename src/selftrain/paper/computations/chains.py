@@ -316,15 +316,21 @@ CHAIN = Computation(
 
 
 def fixed_ridge(
-    alpha_l: float, alpha_u: float, delta: float, lambda_l: float, lambda_u: float, longest: int
+    alpha_l: float,
+    alpha_u: float,
+    rho: float,
+    delta: float,
+    lambda_l: float,
+    lambda_u: float,
+    longest: int,
 ) -> dict[str, Any]:
-    """Solve balanced runs of T = 1, 2, 4, ..., `longest` steps at fixed ridges, and return their
+    """Solve runs of T = 1, 2, 4, ..., `longest` steps at fixed ridges, and return their
     last step.
     """
     lengths = 2 ** np.arange(int(longest).bit_length())
     recipe = Recipe(lambda_l, lambda_u)
     runs = [
-        solve(Problem(alpha_l, alpha_u, 0.5, delta, steps=length), recipe)
+        solve(Problem(alpha_l, alpha_u, rho, delta, steps=length), recipe)
         for length in lengths.tolist()
     ]
     return {

@@ -33,6 +33,9 @@ AWAY = Bar(0.05, "fifty times that")
 SAME = Bar(1e-6, "the accuracy of a search")
 
 
+PANELS = {"endless": "(c), the limit of balanced classes, which does not depend on the start"}
+
+
 def balanced(quick: bool) -> Task:
     r"""Return balanced tuned runs for several $\alpha_U$, with and without selection."""
     axes = {"alpha_u": BATCHES_QUICK if quick else BATCHES, "selection": (False, True)}

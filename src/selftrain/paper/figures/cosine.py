@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SMALL = "small-batches"
 """A panel that is not in the paper, which calls such small batches catastrophic."""
 
-PANELS: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "usual": {},
     "wide-clusters": {"delta": WIDE},
     "few-labels": {"alpha_l": 0.25},
@@ -29,6 +29,8 @@ PANELS: dict[str, dict[str, Any]] = {
     SMALL: {"alpha_u": 0.25},
 }
 """For each panel, the parameters that differ from the usual setting."""
+
+PANELS = {SMALL: "the panel of small batches, which needs balanced classes"}
 
 COLUMNS = 3
 """Number of panels in a row."""
@@ -41,9 +43,9 @@ def tasks(quick: bool) -> Tasks:
     def panel(name: str) -> Task:
         # with less than one sample per feature, only balanced runs have a direction in the end
         rhos = RHOS[:1] if name == SMALL else RHOS
-        return chains(quick, {"rho": rhos, "selection": (False, True)}, **PANELS[name])
+        return chains(quick, {"rho": rhos, "selection": (False, True)}, **SETTINGS[name])
 
-    return {name: panel(name) for name in (("usual", SMALL) if quick else PANELS)}
+    return {name: panel(name) for name in (("usual", SMALL) if quick else SETTINGS)}
 
 
 def draw(data: Data) -> Drawn:

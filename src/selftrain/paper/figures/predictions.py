@@ -51,6 +51,13 @@ HELD: dict[str, Any] = {
 }
 """A setting in which the direction gets worse if the bias is fixed."""
 
+JUDGED_ONLY = ("laws", "large", "held", "rash")
+PANELS = {
+    **dict.fromkeys(WAYS, "(a, b)"),
+    "squared": "(c)",
+    "turn": "(d, e)",
+    "iteration": "(f)",
+}
 ONE_SYSTEM = Bar(0.022, "1/sqrt(2048): what chance makes of one system")
 SEEN = Bar(0.05, "half of what the eye sees")
 WHOLE = Bar(0.5, "the exponent is nearer to that number than to any other whole one")

@@ -18,6 +18,7 @@ SLIGHTLY_ABOVE = Bar(0.1, "a tenth parts almost comparable from suboptimal")
 FAR_FROM_ONE = Bar(0.05, "five times what counts as almost compatible")
 SLOWLY = Bar(0.1, "with such a power ten times the steps take away a fifth")
 COSTLY = Bar(0.05, "five times what counts as almost compatible")
+JUDGED_ONLY = ("between",)
 STUCK = Bar(1e-4, "a step along such a slope changes no digit that is shown")
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIMIT", "draw", "judge", "tasks"]
 
+JUDGED_ONLY = ("confirmed",)
 RHOS = (0.5, 0.4, 0.2)
 CONSTANT, SECOND, RIDGE, ALL = range(len(WAYS))
 TRAINED, FIXED = False, True

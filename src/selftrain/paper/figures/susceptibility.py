@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 LAMBDA_L, LAMBDA_U = 0.05, 0.01
 """The fixed ridges."""
 
+PANELS = {"chains": "(b, c), where the ridges are tuned"}
+
 
 def tasks(quick: bool) -> Tasks:
     ridges = {"lambda_l": LAMBDA_L, "lambda_u": LAMBDA_U, "longest": longest(quick)}
     batches = {"alpha_u": BATCHES_QUICK if quick else BATCHES}
-    grid = Grid(batches, {"alpha_l": ALPHA_L, "delta": DELTA, **ridges})
+    grid = Grid(batches, {"alpha_l": ALPHA_L, "rho": 0.5, "delta": DELTA, **ridges})
     return {"chains": balanced(quick), "fixed": Task(FIXED_RIDGE, grid)}
 
 
