@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
     from ..tuning.optimum import Optimum
 
-COLORS = {"lambda_u": style.YELLOW, "threshold": style.GREEN, "sharpness": style.SKY}
+SHOWN = {
+    "lambda_u": ("ridge", style.YELLOW),
+    "threshold": ("threshold", style.GREEN),
+    "sharpness": ("sharpness", style.SKY),
+}
+"""Hyperparameters that may differ from step to step: words and colours."""
 
 
 def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
@@ -59,12 +64,13 @@ def draw_recipe(ax: Axes, optimum: Optimum) -> None:
     written = optimum.recipe.at_steps(steps)
     shown = [
         name
-        for name in ("lambda_u", "threshold", "sharpness")
+        for name in SHOWN
         if name in optimum.bounds or (name == "sharpness" and "annealing" in optimum.bounds)
     ]
     for name in shown:
-        values = getattr(written, name)
-        ax.plot(t, values, color=COLORS[name], label=f"${PARAMETERS[name].symbol}$")
+        word, color = SHOWN[name]
+        label = f"{word} ${PARAMETERS[name].symbol}$"
+        ax.plot(t, getattr(written, name), color=color, label=label)
     positive = all((getattr(written, name) > 0).all() for name in shown)
     if shown and positive:
         style.logarithmic(ax)

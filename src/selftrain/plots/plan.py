@@ -29,7 +29,10 @@ def plot_plan(plan: Plan, *, panel: str | None = None, ax: Axes | None = None) -
     """
     draws = {name: partial(draw, plan=plan) for name, draw in PANELS.items()}
     title = f"Advice: {plan.advice}"
-    return draw_panels(draws, Layout(1, 2, 8.6, 3.2, 0, title=title), panel, ax)
+    figure = draw_panels(draws, Layout(1, 2, 8.6, 3.2, 0, title=title), panel, ax)
+    if panel is not None and ax is None:
+        figure.suptitle(title, fontsize=9)
+    return figure
 
 
 def plan_card(plan: Plan) -> str:
