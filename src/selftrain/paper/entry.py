@@ -190,7 +190,7 @@ class Figure:
         return [
             replace(
                 one,
-                ruling=one.ruling.version(full),
+                full=full,
                 texts={name: self._text(text, one.values) for name, text in known[one.key].items()},
             )
             for one in judged

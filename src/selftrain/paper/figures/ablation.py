@@ -62,32 +62,28 @@ def judge(data: Data) -> list[Judged]:
     of_way = [ratio.isel(way=way) for way in range(len(WAYS))]
     best = ways["annealing"]
     return [
-        Judged(
+        decided(
             "neither-alone",
-            decided(
-                below("largest gain of annealing alone", gain.isel(way=ANNEALING).max(), LITTLE),
-                positive("smallest loss of a fixed bias alone", -gain.isel(way=BIAS).max()),
-                above("smallest gain of both", gain.isel(way=BOTH).min(), MUCH),
-            ),
             "Error over that of supervised learning (ridge in (0, 0.1]): "
             f"{listed_by('rho', ratio, '{:.3f}', names=WAYS)}.",
+            below("largest gain of annealing alone", gain.isel(way=ANNEALING).max(), LITTLE),
+            positive("smallest loss of a fixed bias alone", -gain.isel(way=BIAS).max()),
+            above("smallest gain of both", gain.isel(way=BOTH).min(), MUCH),
         ),
-        Judged(
+        everywhere(
             "more-freedom",
-            everywhere(
-                below(
-                    "largest loss by annealing",
-                    (of_way[ANNEALING] - of_way[NEITHER]).max(),
-                    ROUNDING,
-                ),
-                below(
-                    "largest loss by annealing, bias fixed",
-                    (of_way[BOTH] - of_way[BIAS]).max(),
-                    ROUNDING,
-                ),
-            ),
             f"Best annealing with the bias trained by rho: {listed(best.isel(way=ANNEALING))};"
             f" with it fixed: {listed(best.isel(way=BOTH))}.",
+            below(
+                "largest loss by annealing",
+                (of_way[ANNEALING] - of_way[NEITHER]).max(),
+                ROUNDING,
+            ),
+            below(
+                "largest loss by annealing, bias fixed",
+                (of_way[BOTH] - of_way[BIAS]).max(),
+                ROUNDING,
+            ),
         ),
     ]
 

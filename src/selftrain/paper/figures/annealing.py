@@ -63,40 +63,32 @@ def judge(data: Data) -> list[Judged]:
     grown = chains["hardness"].isel(T=-1)
     gain = grown.isel(along=-1) - grown.isel(along=0)
     return [
-        Judged(
+        at_full_size(
             "falls",
-            at_full_size(below("a* at the end over its largest", fall.max(), FALL)),
             f"Value at T = {int(chains.T[-1])} over the largest by rho, the larger of the Delta:"
             f" {listed(fall)}.",
+            below("a* at the end over its largest", fall.max(), FALL),
         ),
         *(_hardening(chains.sel(rho=rho)) for rho in chains.rho.values),
-        Judged(
+        at_full_size(
             "almost-hard",
-            at_full_size(
-                below("farthest from hard", 1 - hard.min(), RATHER_HARD),
-                positive("smallest gain over a = 0", (hard - soft).min()),
-            ),
             f"It is {float(hard.min()):.2f} to {float(hard.max()):.2f} at a*,"
             f" {float(soft.min()):.2f} to {float(soft.max()):.2f} at a = 0 (1 is hard): "
             '"almost hard" is generous. a* at T = 1 by rho, the smaller of the Delta:'
             f" {listed(a.isel(T=0).min('delta'))}.",
+            below("farthest from hard", 1 - hard.min(), RATHER_HARD),
+            positive("smallest gain over a = 0", (hard - soft).min()),
         ),
-        Judged(
+        at_full_size(
             "product",
-            at_full_size(
-                below("farthest exponent from -2", off, SQUARE),
-                positive("smallest fall of a* T", -np.diff(per_step).max(initial=-np.inf)),
-            ),
             f"Exponents {_range(exponents)}. a* T^2 is {_range(total)}; by rho:"
             + ",".join(f" {rho:g}: {_range(total.sel(rho=rho))}" for rho in total.rho.values)
             + f". Largest a* T by T: {listed(per_step)}.",
+            below("farthest exponent from -2", off, SQUARE),
+            positive("smallest fall of a* T", -np.diff(per_step).max(initial=-np.inf)),
         ),
-        Judged(
+        at_full_size(
             "imbalanced",
-            at_full_size(
-                positive("smallest gain, imbalanced", gain.sel(rho=gain.rho < 0.45).min()),
-                positive("smallest loss, balanced", (-gain).sel(rho=0.5).min()),
-            ),
             "Hardness of the first and of the last step: "
             + "; ".join(
                 f"rho = {float(one.rho):g}, Delta = {float(one.delta):g}:"
@@ -104,6 +96,8 @@ def judge(data: Data) -> list[Judged]:
                 for one in grown.stack(case=("rho", "delta")).transpose("case", "along")
             )
             + ".",
+            positive("smallest gain, imbalanced", gain.sel(rho=gain.rho < 0.45).min()),
+            positive("smallest loss, balanced", (-gain).sel(rho=0.5).min()),
         ),
     ]
 
@@ -116,13 +110,13 @@ def _hardening(case: xr.Dataset) -> Judged:
         f"Delta = {float(one.delta):g}: " + " ".join(f"{float(value):.3f}" for value in one.values)
         for one in along.transpose("delta", "along")
     )
-    return Judged(
+    return at_full_size(
         "hardening",
-        at_full_size(positive("smallest gain in hardness", gain.min())),
         f"E|2p - 1| at T = {int(case['T'][-1])}, steps 1, T/4, T/2, 3T/4 and T: {paths}."
         " Each step sharpens labels that were sharpened before: their sharpness multiplies to"
         " about exp(a* T^2/2), with a* T^2 ="
         f" {listed((case['annealing'] * case['T'] ** 2).isel(T=-1))} (by Delta).",
+        positive("smallest gain in hardness", gain.min()),
         case=f"rho = {float(case.rho):g}",
     )
 

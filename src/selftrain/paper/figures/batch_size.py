@@ -91,54 +91,46 @@ def judge(data: Data) -> list[Judged]:
     ends = found["error"].isel(T=-1).sel(selection=False, alpha_u=batches < THRESHOLD)
     distance = abs(ends.values / endless["error"].sel(alpha_u=ends.alpha_u).values - 1).max()
     return [
-        Judged(
+        at_full_size(
             "drastic",
-            at_full_size(
-                above("smallest of the best reductions", early.values[enough].min(), DRASTIC)
-            ),
             f"Largest reduction at T <= 4 by alpha_U: {listed(early, '{:.1%}')}.",
+            above("smallest of the best reductions", early.values[enough].min(), DRASTIC),
         ),
-        Judged(
+        at_full_size(
             "minor",
-            at_full_size(
-                below("largest reduction at the end", late.values[enough].max(), MINOR),
-                positive("smallest slowing", (first_fall - last_fall).min()),
-            ),
             f"Reduction at T = {last_length} by alpha_U: {listed(late, '{:.2%}')}. Fall of the"
             f" error over the first doubling: {listed(first_fall, '{:.1%}', batches[enough])};"
             f" over the last: {listed(last_fall, '{:.2%}', batches[enough])}.",
+            below("largest reduction at the end", late.values[enough].max(), MINOR),
+            positive("smallest slowing", (first_fall - last_fall).min()),
         ),
-        Judged(
+        at_full_size(
             "slower",
-            at_full_size(positive("smallest increase", -np.diff(last.values).max())),
             f"Ratio at T = {last_length} by alpha_U: {listed(last, '{:.4f}')}.",
+            positive("smallest increase", -np.diff(last.values).max()),
         ),
-        Judged(
+        at_full_size(
             "catastrophic",
-            at_full_size(
-                above("excess of the smallest batches", last.values[0] - 1, POOR),
-                below("excess of the largest batches", last.values[-1] - 1, POOR),
-            ),
             f"It is above at T = {last_length} for alpha_U ="
             f" {', '.join(f'{a:g}' for a in poor) or 'none'}. With ever more steps the threshold"
             f" is alpha_U = {THRESHOLD:g}: see the findings.",
+            above("excess of the smallest batches", last.values[0] - 1, POOR),
+            below("excess of the largest batches", last.values[-1] - 1, POOR),
         ),
-        Judged(
+        decided(
             "threshold",
-            decided(
-                below("largest excess above", over.max() - 1, COME),
-                above("smallest excess below", under.min() - 1, AWAY),
-            ),
             f"Ratio by alpha_U: {listed(shown['ratio'], '{:.4f}')},"
             f" {float(under[-1]):.4f} at {float(under.alpha_u[-1]):g}, {at:.4f} at 1,"
             f" {float(over[0]):.6f} at {float(over.alpha_u[0]):g}. Best ridge by alpha_U:"
             f" {listed(shown['lambda_u'])} (the bound is 0.1).",
+            below("largest excess above", over.max() - 1, COME),
+            above("smallest excess below", under.min() - 1, AWAY),
         ),
-        Judged(
+        at_full_size(
             "at-limit",
-            at_full_size(below("largest distance", distance, SAME)),
             f"Error at the largest T: {listed(ends, '{:.6f}')}; largest relative distance from"
             f" the limit {distance:.1e}.",
+            below("largest distance", distance, SAME),
         ),
         above_bayes(found["error"], found["bayes"]),
     ]

@@ -69,17 +69,18 @@ def judge(data: Data) -> list[Judged]:
     end = float(paths["squared_cosine"].isel(point=-1).min())
     ridges = positive("smallest fall of the ridge", _falls(paths["lambda_u"]))
     return [
-        Judged("continuous", at_full_size(_nearer(paths), ridges), _differences(paths)),
-        Judged("elapsed", at_full_size(*_ends_early(paths)), _times(paths)),
-        Judged(
+        at_full_size("continuous", _differences(paths), _nearer(paths), ridges),
+        at_full_size("elapsed", _times(paths), *_ends_early(paths)),
+        at_full_size(
             "aligned",
-            at_full_size(below("largest 1 - M at the end", 1 - end, ALIGNED)),
             f"Smallest M at the end: {end:.5f}.",
+            below("largest 1 - M at the end", 1 - end, ALIGNED),
         ),
-        Judged(
+        at_full_size(
             "logistic",
-            at_full_size(_nearer(logistic), *_ends_early(logistic)),
             f"{_differences(logistic)} {_times(logistic)}",
+            _nearer(logistic),
+            *_ends_early(logistic),
         ),
         above_bayes(data["paths"]["error"], data["paths"]["bayes"]),
     ]

@@ -89,18 +89,18 @@ def judge(data: Data) -> list[Judged]:
     return [
         *(_monotone(one) for part, one in data.items() if part != SMALL),
         _slow(data),
-        Judged(
+        somewhere(
             SMALL,
-            somewhere(positive("largest fall", falls.max())),
             f"It falls at {count} of {falls.size} doublings; without selection it goes from"
             f" {float(cosine[0]):.4g} at T = {int(small.T[0])} to {float(cosine[-1]):.4g} at"
             f" T = {int(small.T[-1])}.",
+            positive("largest fall", falls.max()),
         ),
-        Judged(
+        at_full_size(
             "fading",
-            at_full_size(below("change over the last doubling", abs(cosine.diff("T")[-1]), STILL)),
             f"Cosine {1 - float(last['one_minus_cosine']):.6f} at T = {int(small.T[-1])}, error"
             f" {float(last['error']):.6f}.",
+            below("change over the last doubling", abs(cosine.diff("T")[-1]), STILL),
         ),
     ]
 
@@ -117,12 +117,12 @@ def _monotone(one: xr.Dataset) -> Judged:
     falls = _falls(one)
     count = int((falls > ROUNDING.size).sum())
     cosine = 1 - one["one_minus_cosine"].sel(rho=0.5, selection=False)
-    return Judged(
+    return everywhere(
         "monotone",
-        everywhere(below("largest fall", falls.max(), ROUNDING)),
         f"It falls at {count} of {falls.size} doublings. At rho = 0.5, without selection, it"
         f" goes from {float(cosine[0]):.4g} at T = {int(one.T[0])} to"
         f" {float(cosine[-1]):.4g} at T = {int(one.T[-1])}.",
+        below("largest fall", falls.max(), ROUNDING),
         case="alpha_L = {:g}, alpha_U = {:g}, Delta = {:g}".format(*_amounts(one)),
     )
 
@@ -138,10 +138,8 @@ def _slow(data: Data) -> Judged:
         return float(np.mean([last_slope(one.T, one["one_minus_cosine"].values) for one in cases]))
 
     slopes = {rho: slope(rho) for rho in RHOS}
-    return Judged(
+    return at_full_size(
         "slow",
-        at_full_size(
-            positive("difference of the powers", min(slopes[0.4], slopes[0.2]) - slopes[0.5])
-        ),
         f"Powers by rho: {listed(slopes)}.",
+        positive("difference of the powers", min(slopes[0.4], slopes[0.2]) - slopes[0.5]),
     )

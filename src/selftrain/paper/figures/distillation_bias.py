@@ -45,10 +45,10 @@ def judge(data: Data) -> list[Judged]:
     gain = 1 - found.sel(fix_bias=True) / found.sel(fix_bias=False)
     gain = gain.transpose("labels", "rho", "alpha_l")
     return [
-        Judged(
+        everywhere(
             "fixing",
-            everywhere(positive("smallest gain", one.drop_sel(rho=0.5).min())),
             f"Gain by alpha: {listed_by('rho', one, '{:.1%}')}.",
+            positive("smallest gain", one.drop_sel(rho=0.5).min()),
             case=f"{kind} labels",
             values={"case": f"{kind} labels"},
         )

@@ -60,14 +60,14 @@ def judge(data: Data) -> list[Judged]:
     apart = over_seeds(systems, told, told)
     last = told.isel(fit=-1)
     return [
-        Judged(
+        at_full_size(
             "agree",
-            at_full_size(apart.within("largest distance", NEAR)),
             f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}. Errors of the last"
             " fit in theory, by alpha: "
             + "; ".join(
                 f"{loss}, {listed(last.sel(loss=loss), '{:.4f}')}" for loss in told.loss.values
             )
             + ".",
+            apart.within("largest distance", NEAR),
         )
     ]

@@ -64,16 +64,16 @@ def judge(data: Data) -> list[Judged]:
     hard = gain.sel(labels="hard")
     full = "tuned" in found.labels
     return [
-        Judged(
+        everywhere(
             "denoise",
-            everywhere(positive("smallest reduction of wrong labels", fewer.min())),
             f"Wrong labels by alpha: {listed(1 - right, '{:.3f}')}; of the given ones {NOISE:g}.",
+            positive("smallest reduction of wrong labels", fewer.min()),
             case="denoising",
         ),
-        Judged(
+        moderate(
             "moderate",
-            moderate(hard),
             f"Gain by alpha: {listed(hard, '{:.1%}')}.",
+            hard,
             case="two fits, hard labels",
         ),
         *(_against_best(gain) if full else []),
@@ -92,20 +92,20 @@ def _against_best(gain: xr.DataArray) -> list[Judged]:
         for kind, share in shares.items()
     }
     return [
-        Judged(
+        at_full_size(
             "hard",
-            at_full_size(below("largest part that is missing", 1 - enough.min(), REST)),
             said["hard"],
+            below("largest part that is missing", 1 - enough.min(), REST),
             case="hard labels",
         ),
-        Judged(
+        at_full_size(
             "linear",
-            at_full_size(below("largest part that is missing", 1 - shares["linear"].min(), REST)),
             said["linear"],
+            below("largest part that is missing", 1 - shares["linear"].min(), REST),
         ),
-        Judged(
+        at_full_size(
             "between",
-            at_full_size(positive("smallest additional gain", smallest)),
             f"Additional gain by alpha: {listed(rest, '{:.2%}')}.",
+            positive("smallest additional gain", smallest),
         ),
     ]

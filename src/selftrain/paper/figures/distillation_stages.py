@@ -65,11 +65,11 @@ def judge(data: Data) -> list[Judged]:
     helped = lost & (best < error.isel(fit=0))
     cases = {"balanced classes": lost.rho == 0.5, "imbalanced classes": lost.rho < 0.5}
     return [
-        Judged(
+        at_full_size(
             "stopping",
-            at_full_size(above("share of the settings", lost.sel(rho=chosen).mean(), BROADLY)),
             f"{int(lost.sel(rho=chosen).sum())} of {lost.sel(rho=chosen).size} settings, in"
             f" {int(helped.sel(rho=chosen).sum())} of which the best number of fits is above one.",
+            above("share of the settings", lost.sel(rho=chosen).mean(), BROADLY),
             case=case,
         )
         for case, chosen in cases.items()

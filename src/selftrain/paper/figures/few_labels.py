@@ -74,22 +74,19 @@ def judge(data: Data) -> list[Judged]:
     largest = excess[max(excess)]
     severe, usual = (float(largest.sel(alpha_l=amount).max()) for amount in (SEVERE, USUAL))
     return [
-        Judged(
+        decided(
             "bias-is-good",
-            decided(
-                below("largest cost", at.max(), MODERATE),
-                positive("smallest additional cost of few labels", (few - at).min()),
-            ),
             f"Cost by alpha_L: {listed_by('rho', cost, '{:.2%}')}.",
+            below("largest cost", at.max(), MODERATE),
+            positive("smallest additional cost of few labels", (few - at).min()),
         ),
-        Judged(
+        at_full_size(
             "helps",
-            at_full_size(positive("smallest reduction", 1 - ratio.max())),
             f"Error with over without by alpha_L: {listed_by('rho', ratio)}.",
+            positive("smallest reduction", 1 - ratio.max()),
         ),
-        Judged(
+        at_full_size(
             "finite",
-            at_full_size(positive("difference", severe - usual)),
             "Excess of the mean error by alpha_L: "
             + "; ".join(
                 f"N = {features}, rho = {rho:g}: {listed(one.sel(rho=rho), '{:.1%}')}"
@@ -97,6 +94,7 @@ def judge(data: Data) -> list[Judged]:
                 for rho in one.rho.values
             )
             + ".",
+            positive("difference", severe - usual),
         ),
         above_bayes(theory["error"], theory["bayes"]),
     ]

@@ -35,30 +35,28 @@ def judge(data: Data) -> list[Judged]:
     slope = min(last_slope(chains.T, one.values) for one in nearly.transpose("delta", "T"))
     left = float(nearly.isel(T=-1).min())
     return [
-        Judged(
+        at_full_size(
             "improved",
-            at_full_size(
-                positive("smallest reduction", 1 - better.max()),
-                above(
-                    "smallest reduction at rho = 0.4 and 0.2",
-                    1 - better.sel(rho=[0.4, 0.2]).max(),
-                    SIGNIFICANT,
-                ),
-            ),
             "Largest ratio of the errors with and without by rho: "
             f"{listed(better.max('delta'), '{:.4f}')}.",
+            positive("smallest reduction", 1 - better.max()),
+            above(
+                "smallest reduction at rho = 0.4 and 0.2",
+                1 - better.sel(rho=[0.4, 0.2]).max(),
+                SIGNIFICANT,
+            ),
         ),
-        Judged(
+        at_full_size(
             "compatible",
-            at_full_size(below("largest excess", skewed - 1, CLOSE)),
             f"At T = {longest} it is {skewed:.4f} or less with the heuristics and "
             f"{unaided:.4f} or more without.",
+            below("largest excess", skewed - 1, CLOSE),
         ),
-        Judged(
+        at_full_size(
             "stuck",
-            at_full_size(below("fastest fall", -slope, SLOWLY)),
             f"It is {left:.3g} or more at T = {longest}, and falls with the power {slope:.3g} of"
             " T.",
+            below("fastest fall", -slope, SLOWLY),
         ),
         above_bayes(chains["error"], chains["bayes"]),
     ]

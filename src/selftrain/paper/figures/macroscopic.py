@@ -107,33 +107,29 @@ def judge_at(data: Data, rho: float) -> list[Judged]:
     small, large = errors[1024], errors[8192]
     return [
         _agrees("good", sizes[1024], theory, STATE, GOOD, case),
-        Judged(
+        at_full_size(
             "fluctuations",
-            at_full_size(
-                *(
-                    positive(f"smallest fall of {name}", -np.diff(one).max())
-                    for name, one in spreads.items()
-                )
-            ),
             "; ".join(f"{name}: {listed(one, names=list(sizes))}" for name, one in spreads.items())
             + ".",
+            *(
+                positive(f"smallest fall of {name}", -np.diff(one).max())
+                for name, one in spreads.items()
+            ),
             case=case,
         ),
-        Judged(
+        at_full_size(
             "discrepancy",
-            at_full_size(
-                above(
-                    "largest difference at N = 1024",
-                    small.largest,
-                    DISCREPANCY,
-                    small.at_least,
-                    small.at_most,
-                ),
-                large.within("largest difference at N = 8192", DISCREPANCY),
-            ),
             "Largest difference of mean and theory over the theory by N: "
             f"{listed(largest, '{:.2%}')}; at least {max(small.at_least, 0):.2%} at N = 1024, at"
             f" most {large.at_most:.2%} at N = 8192.",
+            above(
+                "largest difference at N = 1024",
+                small.largest,
+                DISCREPANCY,
+                small.at_least,
+                small.at_most,
+            ),
+            large.within("largest difference at N = 8192", DISCREPANCY),
             case=case,
             values={"bar": DISCREPANCY},
         ),
@@ -149,20 +145,18 @@ def powers(data: Data) -> Judged:
         for rho in data["theory"].rho
         for name in STATE
     }
-    return Judged(
+    return at_full_size(
         "powers",
-        at_full_size(
-            *(
-                below(f"{name} at rho = {rho:g}", abs(value + 0.5) - 2 * error, ROOT)
-                for (rho, name), (value, error) in exponents.items()
-            )
-        ),
         "Exponents: "
         + ", ".join(
             f"{name} at rho = {rho:g}: {value:.3f} ± {error:.3f}"
             for (rho, name), (value, error) in exponents.items()
         )
         + ".",
+        *(
+            below(f"{name} at rho = {rho:g}", abs(value + 0.5) - 2 * error, ROOT)
+            for (rho, name), (value, error) in exponents.items()
+        ),
     )
 
 
@@ -190,11 +184,12 @@ def _agrees(
         f" {one.detectable:.2%} would be seen"
         for name, one in found.items()
     )
-    return Judged(
+    return at_full_size(
         key,
-        at_full_size(*criteria, *([size] if size else [])),
         (f"N = {features:,}. " if features else "")
         + f"{parts} ({one.seed.size} seeds; seen: with a power of 90 %).",
+        *criteria,
+        *([size] if size else []),
         case=case,
         values={"bar": bar},
     )

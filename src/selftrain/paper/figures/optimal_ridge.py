@@ -81,46 +81,38 @@ def judge(data: Data) -> list[Judged]:
     smallest = {name: float(chains[name].min()) for name in RIDGES}
     return [
         *(_power(laws, chosen) for chosen in (False, True)),
-        Judged(
+        at_full_size(
             "any-rho",
-            at_full_size(
-                below("largest share off", _largest_off(laws), OFF),
-                positive("smallest speed of the fall", _slowest(laws)),
-                fits,
-            ),
             _exponents(laws),
+            below("largest share off", _largest_off(laws), OFF),
+            positive("smallest speed of the fall", _slowest(laws)),
+            fits,
         ),
-        Judged(
+        somewhere(
             "plateau",
-            somewhere(positive("points at the bound", plateau)),
             f"It is at {plateau} of {chains['lambda_u'].size} points.",
+            positive("points at the bound", plateau),
         ),
-        Judged(
+        at_full_size(
             "small",
-            at_full_size(
-                below("largest share of the bound", last.max(), SMALL),
-                positive("smallest speed of the fall", _slowest(laws)),
-                fits,
-            ),
             f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
             f"{listed(last.max(('delta', 'selection')))}. {_exponents(laws)}",
+            below("largest share of the bound", last.max(), SMALL),
+            positive("smallest speed of the fall", _slowest(laws)),
+            fits,
         ),
-        Judged(
-            "exponent",
-            at_full_size(above("spread of the exponents", spread, DIFFERENT)),
-            _exponents(laws),
+        at_full_size(
+            "exponent", _exponents(laws), above("spread of the exponents", spread, DIFFERENT)
         ),
-        Judged(
+        at_full_size(
             "floor",
-            at_full_size(
-                positive(
-                    "smallest ridge over the end of the search, less 1.01",
-                    min(smallest.values()) / SMALLEST_RIDGE - 1.01,
-                )
-            ),
             _at_floor(chains)
             or f"Smallest ridges: lambda_U* {smallest['lambda_u']:.2g}, lambda_L*"
             f" {smallest['lambda_l']:.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
+            positive(
+                "smallest ridge over the end of the search, less 1.01",
+                min(smallest.values()) / SMALLEST_RIDGE - 1.01,
+            ),
         ),
     ]
 
@@ -131,14 +123,12 @@ def _power(laws: Laws, chosen: bool) -> Judged:
         f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
     )
     off = _largest_off(found)
-    return Judged(
+    return at_full_size(
         "power",
-        at_full_size(
-            below("largest share off", off, OFF),
-            positive("smallest speed of the fall", _slowest(found)),
-        ),
         f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off:"
         f" {1 + off:.3f}.",
+        below("largest share off", off, OFF),
+        positive("smallest speed of the fall", _slowest(found)),
         case="with selection" if chosen else "without selection",
     )
 

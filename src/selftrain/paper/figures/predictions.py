@@ -196,7 +196,7 @@ def _laws(laws: xr.Dataset) -> list[Judged]:
         criteria = (one.within(f"largest difference{of}", bar) for (of, _), one in found.items())
         said = " ".join(f"{before}{one}" for (_, before), one in found.items())
         key, case = f"prediction-{number}", f"Prediction {number}"
-        made.append(Judged(key, at_full_size(*criteria), said, case, {"size": size}))
+        made.append(at_full_size(key, said, *criteria, values={"size": size}, case=case))
     return made
 
 
@@ -213,10 +213,10 @@ def _small_ridges(data: Data) -> list[Judged]:
         left = f"; left at the smallest ridge: {listed(last, '{:.4g}')}" if power == 1 else ""
         farthest = max(abs(slope - power) for slope in slopes.values())
         made.append(
-            Judged(
+            at_full_size(
                 key,
-                at_full_size(below(f"farthest power from {power}", farthest, WHOLE)),
                 f"Powers: {listed(slopes, '{:.4g}')}{left}.",
+                below(f"farthest power from {power}", farthest, WHOLE),
                 case=case,
             )
         )
@@ -238,17 +238,17 @@ def _rates(data: Data) -> list[Judged]:
         trained = min(trained, float(held.sel(fix_bias=False)))
         fixed_rate = float(held.sel(fix_bias=True))
     return [
-        Judged(
+        at_full_size(
             "prediction-6-trained",
-            at_full_size(positive("smallest C", trained)),
             f"Smallest C: {trained:.4g}. It is a theorem (`docs/continuum.md`).",
+            positive("smallest C", trained),
             case="Prediction 6, C > 0, bias trained",
         ),
-        Judged(
+        at_full_size(
             "prediction-6-fixed",
-            at_full_size(positive("smallest C", fixed_rate)),
             f"Smallest C: {fixed_rate:.4g}. The paper assumes the sign (Assumption 3); with a"
             " fixed bias the assumption can fail.",
+            positive("smallest C", fixed_rate),
             case="Prediction 6, C > 0, bias fixed",
         ),
     ]
@@ -256,15 +256,13 @@ def _rates(data: Data) -> list[Judged]:
 
 def _direction(turn: xr.Dataset) -> Judged:
     end, rate = turn["misaligned"].isel(share=-1).max(), float(turn["smallest_rate"].min())
-    return Judged(
+    return at_full_size(
         "proposition-7",
-        at_full_size(
-            below("largest 1 - M at the end", end, ALIGNED),
-            positive("smallest m at the end", turn["last_m"].min()),
-            positive("smallest C", rate),
-        ),
         f"Largest 1 - M at the end of the paths: {float(end):.2g}; smallest C along them:"
         f" {rate:.4g}.",
+        below("largest 1 - M at the end", end, ALIGNED),
+        positive("smallest m at the end", turn["last_m"].min()),
+        positive("smallest C", rate),
         case="Proposition 7",
     )
 
@@ -276,10 +274,10 @@ def _squared(one: xr.Dataset) -> list[Judged]:
         off = one[name]
         slope = last_slope(one.lambda_u, off) if off.size > 2 else float("nan")
         made.append(
-            Judged(
+            at_full_size(
                 f"prediction-8-{name}",
-                at_full_size(below("distance of the power from 1", abs(slope - 1), WHOLE)),
                 f"Power {slope:.3f}; difference by lambda_U: {listed(off)}.",
+                below("distance of the power from 1", abs(slope - 1), WHOLE),
                 case=f"Prediction 8, {name}",
             )
         )
@@ -294,17 +292,17 @@ def _imbalance(turn: xr.Dataset) -> list[Judged]:
     ratio = turn["norm"].isel(share=-1) / turn["norm"].isel(share=0)
     factors = "; ".join(f"{loss}: {listed(factor.sel(loss=loss))}" for loss in factor.loss.values)
     return [
-        Judged(
+        at_full_size(
             "bias-grows",
-            at_full_size(positive("smallest growth", tilt.diff("share").min())),
             f"From start to end it grows by the factor {factors} (by rho).",
+            positive("smallest growth", tilt.diff("share").min()),
             case="bias over norm",
         ),
-        Judged(
+        at_full_size(
             "norm-falls",
-            at_full_size(positive("smallest fall", shrink)),
             "Norm at the end over that at the start:"
             f" {float(ratio.min()):.2g} to {float(ratio.max()):.2g}.",
+            positive("smallest fall", shrink),
             case="norm",
         ),
     ]
@@ -313,11 +311,11 @@ def _imbalance(turn: xr.Dataset) -> list[Judged]:
 def _large_ridge(large: xr.Dataset) -> Judged:
     excess = large["error"] / large["bayes"] - 1
     last = large.isel(ridge=-1)
-    return Judged(
+    return decided(
         "infinite-ridge",
-        decided(below("excess at the largest ridge", abs(excess[-1]), DIGITS)),
         f"{float(last['error']):.10f} against {float(last['bayes']):.10f}; excess by ridge:"
         f" {listed(excess, '{:.2g}')}.",
+        below("excess at the largest ridge", abs(excess[-1]), DIGITS),
         case="infinite ridge",
         values={"ridge": float(last.ridge)},
     )
@@ -325,14 +323,12 @@ def _large_ridge(large: xr.Dataset) -> Judged:
 
 def _convergence(one: xr.Dataset) -> Judged:
     sweeps = listed_by("lambda_l", one["sweeps"], "{:.0f}", label="lambda_L")
-    return Judged(
+    return at_full_size(
         "algorithm-1",
-        at_full_size(
-            below("most sweeps", one["sweeps"].max(skipna=False), SOME_SWEEPS),
-            below("largest difference", one["off"].max(skipna=False), SAME),
-        ),
         f"Most sweeps of a step by lambda_U: {sweeps}. Largest difference of an error:"
         f" {float(one['off'].max()):.1e}.",
+        below("most sweeps", one["sweeps"].max(skipna=False), SOME_SWEEPS),
+        below("largest difference", one["off"].max(skipna=False), SAME),
         case="Algorithm 1",
     )
 
@@ -340,8 +336,8 @@ def _convergence(one: xr.Dataset) -> Judged:
 def _damping(rash: xr.Dataset) -> Judged:
     """Judge Algorithm 1 with too little damping: NaN sweeps mean that it did not converge."""
     ended = bool(rash["sweeps"].isel(damping=0).notnull())
-    return Judged(
+    return at_full_size(
         "damping",
-        at_full_size(positive("steps that do not converge", float(not ended))),
         "It does." if ended else "It does not.",
+        positive("steps that do not converge", float(not ended)),
     )

@@ -80,34 +80,30 @@ def judge(data: Data) -> list[Judged]:
     error, best = theory["error"].isel(t=-1), theory["best_error"]
     apart = over_seeds(systems["error"], theory["error"], theory["error"])
     verdicts = [
-        Judged(
+        at_full_size(
             "lost",
-            at_full_size(
-                *(
-                    below(f"recall of the rarest class, {TITLES[way]}", rarest.sel(way=way), LOST)
-                    for way in ("naive", "heuristics")
-                )
-            ),
             f"Recalls after the last step: {_recalls(last)}.",
-        ),
-        Judged(
-            "saved",
-            at_full_size(
-                above("recall of the rarest class", rarest.sel(way="weighted"), SAVED),
-                positive("gain", error.sel(way="heuristics") - error.sel(way="weighted")),
+            *(
+                below(f"recall of the rarest class, {TITLES[way]}", rarest.sel(way=way), LOST)
+                for way in ("naive", "heuristics")
             ),
-            f"Last errors: {listed(error, '{:.4f}')}.",
         ),
-        Judged(
+        at_full_size(
+            "saved",
+            f"Last errors: {listed(error, '{:.4f}')}.",
+            above("recall of the rarest class", rarest.sel(way="weighted"), SAVED),
+            positive("gain", error.sel(way="heuristics") - error.sel(way="weighted")),
+        ),
+        at_full_size(
             "bias",
-            at_full_size(positive("gain", error.sel(way="heuristics") - best.sel(way="naive"))),
             f"Last errors with the best biases: {listed(best, '{:.4f}')}; recalls:"
             f" {_recalls(theory['best_recall'])}.",
+            positive("gain", error.sel(way="heuristics") - best.sel(way="naive")),
         ),
-        Judged(
+        at_full_size(
             "finite",
-            at_full_size(apart.within("largest distance", NEAR)),
             f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}.",
+            apart.within("largest distance", NEAR),
         ),
     ]
     return verdicts + ([_ten(data)] if "ten" in data else [])
@@ -121,14 +117,12 @@ def _ten(data: Data) -> Judged:
     last = ten["error"].isel(t=-1)
     gain = 1 - last.sel(way="weighted") / last.sel(way="heuristics")
     sure = gain.mean() - SURE * gain.std(ddof=1) / gain.seed.size**0.5
-    return Judged(
+    return at_full_size(
         "ten",
-        at_full_size(
-            above("gain", gain.mean(), MUCH, sure, 2 * gain.mean() - sure),
-            *(below(f"recall of the three rarest, {way}", rare.sel(way=way), LOST) for way in WAYS),
-        ),
         f"Mean recall of the three rarest: {listed(rare, '{:.3f}')}; errors:"
         f" {listed(error, '{:.4f}')}.",
+        above("gain", gain.mean(), MUCH, sure, 2 * gain.mean() - sure),
+        *(below(f"recall of the three rarest, {way}", rare.sel(way=way), LOST) for way in WAYS),
     )
 
 

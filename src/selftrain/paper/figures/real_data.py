@@ -134,10 +134,10 @@ def judge(data: Data) -> list[Judged]:
     apart = max(float(one.max()) for one in gaps)
     many = {name: data[name] for name in MANY if name in data}
     return [
-        Judged(
+        at_full_size(
             "gaussian",
-            at_full_size(below("largest distance", apart, FAR)),
             f"The largest distance is {apart:.2f} of these.",
+            below("largest distance", apart, FAR),
         ),
         _predicted(many),
     ]
@@ -161,11 +161,11 @@ def _predicted(many: Mapping[str, xr.Dataset]) -> Judged:
     seeds_alone = sum(
         int(near(one, "two", one["rows_sem"].isel(t=-1)).sum()) for one in many.values()
     )
-    return Judged(
+    return at_full_size(
         "predicted",
-        at_full_size(below("share of tasks missed", missed, MISSED)),
         f"Near are, {near_of}. With the standard error of the seeds alone, two: {seeds_alone};"
         f" within 10 %, two: {close}."
         if many
         else "Needs the full run.",
+        below("share of tasks missed", missed, MISSED),
     )

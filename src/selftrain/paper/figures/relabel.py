@@ -43,26 +43,22 @@ def judge(data: Data) -> list[Judged]:
     out = error.sel(way="relabelled") / error.sel(way="left out") - 1
     heavy, noisy = over.sel(label_noise=over.label_noise >= HEAVY), out.label_noise > 0
     verdicts = [
-        Judged(
+        everywhere(
             "kept",
-            everywhere(
-                positive("smallest excess", over.min()),
-                above(f"smallest excess from {HEAVY:.0%} on", heavy.min(), MUCH),
-            ),
             "Error with kept labels over relabelled, minus one, by noise:"
             f" {listed(over, '{:.1%}')}.",
+            positive("smallest excess", over.min()),
+            above(f"smallest excess from {HEAVY:.0%} on", heavy.min(), MUCH),
         )
     ]
     if 0.0 in out.label_noise:
         verdicts.append(
-            Judged(
+            at_full_size(
                 "left-out",
-                at_full_size(
-                    positive("smallest excess with noise", out.sel(label_noise=noisy).min()),
-                    positive("gain without noise", -out.sel(label_noise=0.0)),
-                ),
                 "Error of relabelled over left-out samples, minus one, by noise:"
                 f" {listed(out, '{:.1%}')}.",
+                positive("smallest excess with noise", out.sel(label_noise=noisy).min()),
+                positive("gain without noise", -out.sel(label_noise=0.0)),
             )
         )
     return verdicts

@@ -55,56 +55,52 @@ def judge(data: Data) -> list[Judged]:
     wide = {rho: float(one.isel(delta=0)) for rho, one in ends.items()}
     cost = chains["supervised"] / chains["supervised_any_ridge"] - 1
     return [
-        Judged(
+        at_full_size(
             "balanced",
-            at_full_size(below("largest excess", balanced - 1, NEAR_ONE)),
             f"At T = {longest} it is {balanced:.5f} or less.",
+            below("largest excess", balanced - 1, NEAR_ONE),
         ),
-        Judged(
+        at_full_size(
             "imbalanced",
-            at_full_size(
-                above("smallest excess", nearest - 1, FAR_FROM_ONE),
-                below("fastest fall of the deviation", -fastest, SLOWLY),
-            ),
             f"Smallest ratio at T = {longest} by rho: {listed(skewed)}. Power of T with which the"
             f" deviation falls at the end: {listed(slopes)}; {slope:.3g} at rho = 0.5.",
+            above("smallest excess", nearest - 1, FAR_FROM_ONE),
+            below("fastest fall of the deviation", -fastest, SLOWLY),
         ),
-        Judged(
+        at_full_size(
             "degrades",
-            at_full_size(positive("smallest increase", order)),
             f"Smallest increase: {float(order):.3g}. Ratios at T = {longest} by rho, without"
             f" selection: {listed_by('delta', plain, '{:.4f}', label='Delta')}.",
+            positive("smallest increase", order),
         ),
-        Judged(
+        at_full_size(
             "comparable",
-            at_full_size(
-                below("largest excess at rho = 0.495", nearly - 1, SLIGHTLY_ABOVE),
-                above("smallest excess at rho = 0.2", skewed[0.2] - 1, SLIGHTLY_ABOVE),
-            ),
             f"At T = {longest}: {nearly:.4f} or less at rho = 0.495, {skewed[0.2]:.4f} or more"
             " at rho = 0.2.",
+            below("largest excess at rho = 0.495", nearly - 1, SLIGHTLY_ABOVE),
+            above("smallest excess at rho = 0.2", skewed[0.2] - 1, SLIGHTLY_ABOVE),
         ),
-        Judged(
+        at_full_size(
             "improved",
-            at_full_size(positive("smallest improvement", 1 - gain)),
             f"Largest ratio of the errors at T = {longest}: {float(gain):.4f}.",
+            positive("smallest improvement", 1 - gain),
         ),
-        Judged(
+        at_full_size(
             "not-monotone",
-            at_full_size(positive("difference", wide[BETWEEN] - wide[0.2])),
             f"Ratios at T = {longest}, Delta = {float(chains.delta[0]):g}:"
             f" {listed(wide, '{:.4f}')}.",
+            positive("difference", wide[BETWEEN] - wide[0.2]),
         ),
-        Judged(
+        at_full_size(
             "baseline",
-            at_full_size(above("largest cost", cost.max(), COSTLY)),
             f"The bound costs supervised learning up to {float(cost.max()):.1%}"
             f" ({_place_of_largest(cost)}).",
+            above("largest cost", cost.max(), COSTLY),
         ),
-        Judged(
+        everywhere(
             "stationary",
-            everywhere(below("largest gradient", chains["first_order"].max(), STUCK)),
             _stuck(chains["first_order"]),
+            below("largest gradient", chains["first_order"].max(), STUCK),
         ),
         above_bayes(chains["error"], chains["bayes"]),
     ]

@@ -108,22 +108,22 @@ def judge(data: Data) -> list[Judged]:
     followed = agreement(gap.values, error_bar.values / SEEDS**0.5, SEEDS)
     bayes = float((theory["error"].isel(t=-1) / theory["bayes"]).min())
     return [
-        Judged(
+        at_full_size(
             "split",
-            at_full_size(positive("smallest excess", smallest - 1)),
             f"Error with all samples reused over that of the split: {_by_rho(again)}.",
+            positive("smallest excess", smallest - 1),
         ),
         *(_full(error) if True in theory.kept else []),
-        Judged(
+        at_full_size(
             "finite",
-            at_full_size(followed.within("largest distance", FOLLOWED)),
             f"Largest distance {followed.largest:.2%}, at most {followed.at_most:.2%} ({SEEDS}"
             " seeds).",
+            followed.within("largest distance", FOLLOWED),
         ),
-        Judged(
+        everywhere(
             "limit",
-            everywhere(below("largest shortfall", 1 - bayes, ACCURATE)),
             f"The smallest ratio of an error to its Bayes error is {bayes:.4f}.",
+            below("largest shortfall", 1 - bayes, ACCURATE),
         ),
     ]
 
@@ -139,22 +139,20 @@ def _full(error: xr.DataArray) -> list[Judged]:
     largest = gain.sel(rho=[0.4, 0.2]).max()
     ways = {"fresh": False, "reused": True}
     return [
-        Judged(
+        decided(
             "kept",
-            decided(
-                positive("smallest loss at rho = 0.5 and 0.4", mild.min() - 1),
-                below("largest gain at rho = 0.2", 1 - strong.min(), LITTLE),
-            ),
             "Error with kept labels over that without: "
             + "; ".join(
                 f"{words}, {_by_rho(keeping.sel(reused=way))}" for words, way in ways.items()
             )
             + ".",
+            positive("smallest loss at rho = 0.5 and 0.4", mild.min() - 1),
+            below("largest gain at rho = 0.2", 1 - strong.min(), LITTLE),
         ),
-        Judged(
+        decided(
             "heuristics",
-            decided(above("smallest reduction", 1 - largest, MATTER)),
             f"Error with over without, samples reused: {listed(gain)}.",
+            above("smallest reduction", 1 - largest, MATTER),
         ),
     ]
 

@@ -120,43 +120,41 @@ def judge(data: Data) -> list[Judged]:
     z = (finite["mean"] - finite["theory"]) / finite["standard_error"]
     off = finite["mean"] / finite["theory"] - 1
     return [
-        Judged(
+        at_full_size(
             "ridge",
-            at_full_size(above("smallest share", long.min(), WORTH)),
             f"Share taken away at T = {listed(balanced)}.",
+            above("smallest share", long.min(), WORTH),
         ),
-        Judged(
+        at_full_size(
             "uncured",
-            at_full_size(above("excess", trained.isel(way=ALL, rho=-1), UNCURED)),
             f"Excess of all free at T = {longest}: {listed(trained.isel(way=ALL))}; of a constant"
             f" ridge: {listed(trained.isel(way=CONSTANT))}.",
+            above("excess", trained.isel(way=ALL, rho=-1), UNCURED),
         ),
-        Judged(
+        at_full_size(
             "heuristics",
-            at_full_size(positive("smallest reduction", 1 - worse)),
             f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
             f"{listed(free.isel(T=-1))}.",
+            positive("smallest reduction", 1 - worse),
         ),
-        Judged(
+        at_full_size(
             "supervised",
-            at_full_size(below("largest excess", ratio.isel(T=-1).max() - 1, CLOSE)),
             "Error over that of supervised learning with lambda <= 0.1, at"
             f" {listed_by('T', ratio)}. Excess over the Bayes error at T = {longest}:"
             f" {listed(last.sel(fix_bias=FIXED).isel(way=ALL))}.",
+            below("largest excess", ratio.isel(T=-1).max() - 1, CLOSE),
         ),
         _rule_of_thumb(found.sel(fix_bias=FIXED).isel(way=ALL, T=-1), longest),
-        Judged(
+        at_full_size(
             "finite",
-            at_full_size(
-                below(
-                    "largest deviation in these units",
-                    np.minimum(np.abs(z) / 4, np.abs(off) / 1e-3).max(),
-                    FOLLOWED,
-                )
-            ),
             f"Relative deviations: {listed(off)}; in standard errors: {listed(z)} (at an optimum"
             " fluctuations can only raise the error, by an amount of order 1/N); theory"
             f" {listed(finite['theory'])}, simulation {listed(finite['mean'])}.",
+            below(
+                "largest deviation in these units",
+                np.minimum(np.abs(z) / 4, np.abs(off) / 1e-3).max(),
+                FOLLOWED,
+            ),
         ),
     ]
 
@@ -168,21 +166,19 @@ def _rule_of_thumb(best: xr.Dataset, longest: int) -> Judged:
     if longest < 64:
         unknown = below("distance of the exponent from -1", np.nan, BALANCED)
         words = "Runs of 64 steps or more are needed to tell."
-        return Judged("rule", at_full_size(unknown), words)
+        return at_full_size("rule", words, unknown)
     late = best["lambda_u"].sel(t=best.t >= longest // 8)
     laws = {float(one.rho): power_law(one.t, one).exponent for one in late.transpose("rho", "t")}
     first = best.isel(t=0)
-    return Judged(
+    return at_full_size(
         "rule",
-        at_full_size(
-            *(
-                below("distance of the exponent from -1, balanced", abs(value + 1), BALANCED)
-                if rho == 0.5
-                else above(f"how far below -1 at rho = {rho:g}", -1 - value, BALANCED)
-                for rho, value in laws.items()
-            )
-        ),
         f"Exponents: {listed(laws)}. t times the last ridge:"
         f" {listed(longest * best['lambda_u'].isel(t=-1))}. First step: sharpness"
         f" {listed(first['sharpness'])}, threshold {listed(first['threshold'])}.",
+        *(
+            below("distance of the exponent from -1, balanced", abs(value + 1), BALANCED)
+            if rho == 0.5
+            else above(f"how far below -1 at rho = {rho:g}", -1 - value, BALANCED)
+            for rho, value in laws.items()
+        ),
     )

@@ -89,27 +89,27 @@ def judge(data: Data) -> list[Judged]:
     largest = np.max([every.max(), balanced.max()])
     return [
         *(_improved(few.sel(rho=rho)) for rho in rhos),
-        Judged(
+        at_full_size(
             "evident",
-            at_full_size(positive("difference", at_half - at_most)),
             f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
+            positive("difference", at_half - at_most),
         ),
         _more("poor", "alpha_U", short.isel(alpha_l=0), short.isel(alpha_l=-1)),
         _more("large", "alpha_L", short.isel(alpha_u=-1), short.isel(alpha_u=0)),
-        Judged(
+        at_full_size(
             "long",
-            at_full_size(below("largest reduction", end, MINOR)),
             f"Largest reduction at T = {longest}: {end:.3%}.",
+            below("largest reduction", end, MINOR),
         ),
-        Judged(
+        at_full_size(
             "imbalanced",
-            at_full_size(above("largest reduction at rho = 0.4", gain.sel(rho=0.4).max(), MINOR)),
             f"Largest reduction at T = {longest} by rho: {listed(gain.max('delta'), '{:.3%}')}.",
+            above("largest reduction at rho = 0.4", gain.sel(rho=0.4).max(), MINOR),
         ),
-        Judged(
+        everywhere(
             "never-worse",
-            everywhere(below("largest loss", largest - 1, NEVER_WORSE)),
             f"Largest ratio: {largest:.8f}.",
+            below("largest loss", largest - 1, NEVER_WORSE),
         ),
         above_bayes(data["balanced"]["error"], data["balanced"]["bayes"]),
     ]
@@ -117,10 +117,10 @@ def judge(data: Data) -> list[Judged]:
 
 def _improved(few: xr.DataArray) -> Judged:
     """Judge whether selection improves short runs at one rho, by its largest reduction."""
-    return Judged(
+    return at_full_size(
         "improved",
-        at_full_size(above("largest reduction", few.max(), MUCH)),
         f"Largest reduction for T <= {FEW} by Delta: {listed(few, '{:.2%}')}.",
+        above("largest reduction", few.max(), MUCH),
         case=f"rho = {float(few.rho):g}",
     )
 
@@ -129,10 +129,10 @@ def _more(key: str, axis: str, one: xr.DataArray, other: xr.DataArray) -> Judged
     """Judge whether selection reduces the error more in one setting than in another."""
     smallest = (one - other.values).min()
     changed = "alpha_l" if axis == "alpha_U" else "alpha_u"
-    return Judged(
+    return decided(
         key,
-        decided(positive("smallest difference", smallest)),
         f"By {axis}: {listed(one, '{:.2%}')} against {listed(other, '{:.2%}')}.",
+        positive("smallest difference", smallest),
         values={"more": float(one[changed]), "less": float(other[changed])},
     )
 

@@ -67,18 +67,16 @@ def judge(data: Data) -> list[Judged]:
     }
     small = min(value for features, value in excess.items() if features <= 8192)
     return [
-        Judged(
+        at_full_size(
             "at-bound",
-            at_full_size(positive("share at the bound, less one half", at_end.min() - 0.5)),
             f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U"
             f" for {int(at_end.sum())} of {strong.delta.size} Delta.",
+            positive("share at the bound, less one half", at_end.min() - 0.5),
         ),
-        Judged(
+        at_full_size(
             "heavy",
-            at_full_size(
-                above("smallest of the largest excesses", small if strong.any() else 0.0, HEAVY)
-            ),
             f"Largest excess of the mean error by N: {listed(excess, '{:.0%}')}.",
+            above("smallest of the largest excesses", small if strong.any() else 0.0, HEAVY),
         ),
         *(_size_effect(sizes, strong, excess) if strong.any() else []),
         above_bayes(theory["error"], theory["bayes"]),
@@ -99,15 +97,15 @@ def _size_effect(
     turn = float((1 - largest["one_minus_cosine"].mean("seed")).where(strong).mean())
     needed = float(np.exp(np.log(0.1 * turn / law.amplitude) / law.exponent))
     return [
-        Judged(
+        at_full_size(
             "bias",
-            at_full_size(below("distance of the exponent from -1/2", off, ROOT)),
             f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N: {listed(tilt)}, where the cosine is"
             f" {turn:.3g}. It would be a tenth of the cosine at N = {needed:.1g}.",
+            below("distance of the exponent from -1/2", off, ROOT),
         ),
-        Judged(
+        at_full_size(
             "million",
-            at_full_size(above("largest excess", excess[last], HEAVY)),
             f"Largest excess at N = {last:,}: {excess[last]:.0%}.",
+            above("largest excess", excess[last], HEAVY),
         ),
     ]

@@ -64,16 +64,16 @@ def judge(data: Data) -> list[Judged]:
     skewed = {rho: float(ridges.sel(rho=rho).max()) for rho in RHOS if rho < 0.5}
     away = 1 - max(skewed.values()) / LARGEST
     return [
-        Judged(
+        decided(
             "diverge",
-            decided(below("largest distance from the bound", 1 - share, AT_BOUND)),
             f"Smallest share of the bound at alpha_U / alpha_L = {float(ratio[-1]):g}:"
             f" {share:.4g}. lambda_U* is at the bound from alpha_U / alpha_L ="
             f" {listed(ratio.where(at_bound).min('alpha_u'))} on (by Delta).",
+            below("largest distance from the bound", 1 - share, AT_BOUND),
         ),
-        Judged(
+        decided(
             "imbalanced",
-            decided(above("smallest distance from the bound", away, AT_BOUND)),
             f"Larger of the two ridges and of both Delta by rho: {listed(skewed)}.",
+            above("smallest distance from the bound", away, AT_BOUND),
         ),
     ]

@@ -59,16 +59,14 @@ def judge(data: Data) -> list[Judged]:
         _grows(data["fixed"]["chi"], f"fixed ridges, {ridges}"),
         _grows(tuned.sel(selection=False), "tuned, without selection"),
         _grows(tuned.sel(selection=True), "tuned, with selection"),
-        Judged(
+        at_full_size(
             "peak",
-            at_full_size(
-                positive("smallest growth from alpha_U = 1 on", -enough.diff("alpha_u").max()),
-                positive("excess of the largest", (enough.max("alpha_u") - small.max()).min()),
-                positive("smallest distance below 1/lambda_U*", room.min()),
-            ),
             f"At T = {int(tuned['T'][-1])} by alpha_U: {listed(last.sel(selection=False))} without"
             f" selection, {listed(last.sel(selection=True))} with; best ridges without selection:"
             f" {listed(ridge)}.",
+            positive("smallest growth from alpha_U = 1 on", -enough.diff("alpha_u").max()),
+            positive("excess of the largest", (enough.max("alpha_u") - small.max()).min()),
+            positive("smallest distance below 1/lambda_U*", room.min()),
         ),
     ]
 
@@ -76,9 +74,9 @@ def judge(data: Data) -> list[Judged]:
 def _grows(chi: xr.DataArray, case: str) -> Judged:
     """Judge whether the susceptibility grows as the batches shrink."""
     last = chi.isel(T=-1)
-    return Judged(
+    return at_full_size(
         "grows",
-        at_full_size(positive("smallest growth", -np.diff(last.values).max())),
         f"At T = {int(chi['T'][-1])} by alpha_U: {listed(last)}.",
+        positive("smallest growth", -np.diff(last.values).max()),
         case=case,
     )

@@ -63,21 +63,19 @@ def judge(data: Data) -> list[Judged]:
     rise = {name: float(one.diff("t").min()) for name, one in means.items()}
     said = "; ".join(f"{name}, {listed(one, '{:.4f}')}" for name, one in means.items())
     return [
-        Judged(
+        at_full_size(
             "finite",
-            at_full_size(
-                above("smallest excess", excess.min(), ABOVE, low, 2 * excess.min() - low)
-            ),
             f"Errors by step: {said}. Excess: {listed(excess, '{:.0%}')}.",
+            above("smallest excess", excess.min(), ABOVE, low, 2 * excess.min() - low),
         ),
-        Judged(
+        at_full_size(
             "real",
-            at_full_size(above("smallest excess", more.min(), MORE)),
             f"Excess by step: {listed(more, '{:.0%}')}.",
+            above("smallest excess", more.min(), MORE),
         ),
-        Judged(
+        at_full_size(
             "degrades",
-            at_full_size(*(positive(f"smallest rise, {name}", one) for name, one in rise.items())),
             f"Smallest rise of a step: {listed(rise, '{:.4f}')}.",
+            *(positive(f"smallest rise, {name}", one) for name, one in rise.items()),
         ),
     ]

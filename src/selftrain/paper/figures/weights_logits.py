@@ -89,10 +89,10 @@ def judge_law(key: str, data: Data, kind: str, rho: float, features: int) -> Jud
     share, law = here[f"{kind}_share"], here[f"{kind}_law"].isel(seed=0)
     found = over_seeds(share, law)
     single = float(abs(share.isel(seed=0) - law).max())
-    return Judged(
+    return at_full_size(
         key,
-        at_full_size(found.within("largest difference", bar)),
         f"{found} The system drawn differs by {single:.2g}.",
+        found.within("largest difference", bar),
         case=f"{kind}, rho = {rho:g}, N = {features}",
         values={"kind": kind, "systems": here.seed.size, "bar": bar},
     )
