@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SelfTrainError
+from ..parameters import PARAMETERS
 from ..runtime.progress import ProgressOption
 from ..sweeps import Store, Task, complete
 from ..sweeps.store import Memory
@@ -135,7 +136,11 @@ class Figure:
         """Draw the figure from its data."""
         from ..plots.paper_figures import finished
 
-        return finished(self._own.draw, data, left(self.unchanged).replace("`", ""))
+        note = left(self.unchanged)
+        for name in self.unchanged:
+            symbol = f"${PARAMETERS[name].symbol}$" if name in PARAMETERS else name
+            note = note.replace(f"`{name}`", symbol)
+        return finished(self._own.draw, data, note)
 
     def claims(self, data: Data, full: bool) -> list[Judged]:
         """Judge the claims of the paper about the figure.

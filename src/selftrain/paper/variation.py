@@ -97,12 +97,19 @@ def _follows(parts: Mapping[str, Task], part: str, name: str) -> bool:
 
 
 def left(unchanged: Mapping[str, tuple[str, ...]]) -> str:
-    """Return a sentence for each parameter that leaves panels as they are.
+    """Say which parameters leave which panels as they are.
 
-    >>> left({"rho": ("(a)", "(c), a limit")})
-    '`rho` does not change (a); (c), a limit.'
+    >>> left({"rho": ("(a)", "(c), a limit"), "steps": ("(b)",)})
+    'Not changed by `rho`: (a); (c), a limit. Not changed by `steps`: (b).'
+    >>> left({"rho": ("(c)",), "delta": ("(c)",)})
+    'Not changed by `rho`, `delta`: (c).'
     """
-    return " ".join(f"`{name}` does not change {'; '.join(unchanged[name])}." for name in unchanged)
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, panels in unchanged.items():
+        names.setdefault(panels, []).append(f"`{name}`")
+    return " ".join(
+        f"Not changed by {', '.join(of)}: {'; '.join(panels)}." for panels, of in names.items()
+    )
 
 
 def described(wanted: Changes) -> str:

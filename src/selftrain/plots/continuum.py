@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,13 +46,11 @@ def plot_path(
     >>> len(plot_path(path).axes)
     4
     """
-    draws = {name: partial(draw, path=path, runs=runs) for name, draw in PANELS.items()}
-    named = ("error", "size", "bias")
-    layout = Layout(2, 2, 7.2, 6.0, legend_of=named, title=_title(path))
-    return draw_panels(draws, layout, panel, ax, figure)
+    layout = Layout(2, 2, 7.2, 6.0, legend_of=("error", "size", "bias"), title=_title(path))
+    return draw_panels(PANELS, layout, panel, ax, figure, path=path, runs=runs)
 
 
-def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> None:
     """Draw the error and mark its smallest value."""
     points, best = _points(path), path.best
     ax.set_title(r"generalisation error  $\epsilon_g$")
@@ -63,7 +60,7 @@ def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -
     style.errors_axis(ax)
 
 
-def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> None:
     """Draw the squared cosine, and mark the times at which it reaches 1/2 and 0.99."""
     points = _points(path)
     ax.set_title(r"squared cosine  $M = m^2/q$")
@@ -75,7 +72,7 @@ def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = (
     ax.set_ylim(min(0.0, ax.get_ylim()[0]), 1.02)
 
 
-def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> None:
     """Draw the squared norm and the overlap with the cluster direction."""
     points = _points(path)
     ax.set_title("norm and overlap")
@@ -86,7 +83,7 @@ def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) ->
         style.logarithmic(ax)
 
 
-def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> None:
     """Draw the bias, and the bias in units of the norm."""
     points = _points(path)
     ax.set_title("bias")
@@ -96,12 +93,7 @@ def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) ->
     _finish(ax, path, runs, lambda run: (run.bias, run.bias_to_norm))
 
 
-PANELS = {
-    "error": draw_error,
-    "direction": draw_direction,
-    "size": draw_size,
-    "bias": draw_bias,
-}
+PANELS = {"error": draw_error, "direction": draw_direction, "size": draw_size, "bias": draw_bias}
 
 
 def _points(path: ContinuumPath) -> Points:
