@@ -100,7 +100,7 @@ def test_three_classes_weighed_equally() -> None:
 
 def test_equal_proportions_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     there = unequal_classes.setting(3).replace(rho=(1 / 3, 1 / 3, 1 / 3))
-    monkeypatch.setattr(unequal_classes, "setting", lambda classes: there)
+    monkeypatch.setattr(unequal_classes, "setting", lambda classes, steps: there)
     errors = [
         solve(unequal_classes.protocol(3, way, 0), tolerance=1e-4).error[0]
         for way in ("heuristics", "weighted")

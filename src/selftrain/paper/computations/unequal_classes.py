@@ -33,14 +33,15 @@ OTHERS = 1e-9
 be positive."""
 
 
-def setting(classes: int) -> Problem:
+def setting(classes: int, steps: int = 0) -> Problem:
     """Return the problem of three classes, or of any other number (the figure uses ten)."""
     if classes == 3:
         clusters = Clusters.from_gram(1.5 * (np.eye(3) - 1 / 3), 0.5)
-        return Problem(1.0, 3.0, (0.7, 0.2, 0.1), clusters=clusters)
+        return Problem(1.0, 3.0, (0.7, 0.2, 0.1), steps=steps, clusters=clusters)
     shares = 0.75 ** np.arange(classes)
     clusters = Clusters.simplex(classes, distance=2.5, delta=0.5)
-    return Problem(2.0, 4.0, tuple((shares / shares.sum()).tolist()), clusters=clusters)
+    proportions = tuple((shares / shares.sum()).tolist())
+    return Problem(2.0, 4.0, proportions, steps=steps, clusters=clusters)
 
 
 def protocol(classes: int, way: str, steps: int) -> Protocol:
@@ -48,7 +49,7 @@ def protocol(classes: int, way: str, steps: int) -> Protocol:
 
     "weighted" splits the labelled samples into one group per class, with equal total weights.
     """
-    problem = setting(classes).replace(steps=steps)
+    problem = setting(classes, steps)
     shares, clusters = problem.rho, problem.test_clusters
     plain = protocol_of(problem, NAIVE if way == "naive" else HELPED)
     if way != "weighted":
