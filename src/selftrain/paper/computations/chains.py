@@ -163,7 +163,8 @@ def _hardness_at(best: Optimum, share: float, sharpness: float | None = None) ->
     run, steps = best.trajectory, best.problem.steps
     before = max(1, round(share * steps)) - 1
     used = best.recipe.at_steps(steps).sharpness if sharpness is None else [sharpness] * steps
-    columns = (run.m, run.q, run.bias, *best.problem.unlabeled, used)
+    batches = best.problem.unlabeled
+    columns = (run.m, run.q, run.bias, batches.rho, batches.delta, used)
     return hardness(*(float(column[before]) for column in columns))
 
 
