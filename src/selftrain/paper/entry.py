@@ -9,7 +9,7 @@ tasks that are not drawn; `PANELS`, the panels of tasks that do not have all par
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,6 +34,9 @@ Data = Mapping[str, "xr.Dataset"]
 
 Tasks = Mapping[str, Task]
 """The computations of a figure with their grids, by name."""
+
+Claims = Iterator[Judged]
+"""The judged claims of the paper about a figure, and our findings."""
 
 Drawn = tuple["Drawing", Sequence["Line2D"]]
 """A drawing and the entries of its legend."""
@@ -191,7 +194,7 @@ class Figure:
         if self.changes:
             return []
         known: Mapping[str, Mapping[str, str]] = self.texts.get(kind, {})
-        judged: Sequence[Judged] = self._own.judge(data)
+        judged: Claims = self._own.judge(data)
         return [
             replace(
                 one,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,7 +55,8 @@ def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> Non
     points, best = _points(path), path.best
     ax.set_title(r"generalisation error  $\epsilon_g$")
     ax.plot(points.tau, points.error, color=style.BLUE, label=r"$\lambda_U \to 0$")
-    ax.plot(best.tau, best.error, "o", color=style.BLUE, mfc="white", label=_described(best))
+    label = rf"smallest {best.error:.4f} at $\tau={best.tau:.3g}$ ({best.where})"
+    ax.plot(best.tau, best.error, "o", color=style.BLUE, mfc="white", label=label)
     _finish(ax, path, runs, lambda run: (run.error,))
     style.errors_axis(ax)
 
@@ -108,15 +109,13 @@ def _finish(
 ) -> None:
     """Draw discrete runs, dashed, and the axis of time."""
     for run, color in zip(runs, (style.BLACK, style.GREY, BROWN), strict=False):
-        ridge = run.recipe.at_steps(run.problem.steps).lambda_u[0]
-        times = _times(run)
+        ridges = run.recipe.at_steps(run.problem.steps).lambda_u
+        times = np.append(0.0, np.cumsum(ridges))
         within = times <= path.until * (1 + 1e-9)
+        look: dict[str, Any] = {"color": color, "linestyle": _DASHES, "linewidth": 1}
         for place, values in enumerate(quantities(run)):
-            label = None if place else rf"$\lambda_U = {ridge:g}$"
-            ax.plot(
-                times[within], values[within], color=color, linestyle=_DASHES, linewidth=1,
-                label=label,
-            )  # fmt: skip
+            label = None if place else rf"$\lambda_U = {ridges[0]:g}$"
+            ax.plot(times[within], values[within], label=label, **look)
     ax.set_xlabel(r"time  $\tau = \lambda_U t$")
     ax.set_xlim(0, path.until)
 
@@ -194,15 +193,6 @@ def plot_annealing(
         error.legend(fontsize=6.5)
         style.legend_under(figure, style.entries(norm), 4)
     return figure
-
-
-def _times(run: Trajectory) -> Array:
-    return np.append(0.0, np.cumsum(run.recipe.at_steps(run.problem.steps).lambda_u))
-
-
-def _described(best: tuple[float, float, str]) -> str:
-    tau, error, where = best
-    return rf"smallest {error:.4f} at $\tau={tau:.3g}$ ({where})"
 
 
 def _title(path: ContinuumPath) -> str:

@@ -104,7 +104,7 @@ def draw_quantity(
             assert ensembles[0].problem is not None
             style.draw_lowest(ax, ensembles[0].problem)
         style.errors_axis(ax)
-    elif name == "q" and trajectory is not None and _ranges(trajectory.q):
+    elif name == "q" and trajectory is not None and np.nanmin(told) < 0.01 * np.nanmax(told):
         style.logarithmic(ax)
     style.steps_axis((ax,), int(ensembles[0].t[-1]))
 
@@ -113,11 +113,6 @@ def _columns(values: Array, name: str) -> Array:
     """Return a quantity as rows over t: one row, or one per class; class errors become recall."""
     rows = np.asarray(values).reshape(len(values), -1).T
     return 1.0 - rows if name == "class_errors" else rows
-
-
-def _ranges(values: Array) -> bool:
-    """Return whether values range over more than two decades."""
-    return bool(np.nanmin(values) < 0.01 * np.nanmax(values))
 
 
 def _points(ax: Axes, ensemble: Ensemble, name: str, index: int, total: int, spread: str) -> None:

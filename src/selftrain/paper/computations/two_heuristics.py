@@ -31,7 +31,8 @@ def ablation(steps: int, **setting: Any) -> dict[str, Any]:
     """Compute the errors of the four combinations `WAYS` after T steps, and reference errors."""
     problem = Problem(**setting, steps=steps)
     neither = tuned(problem, RIDGES, plain_starts(steps))
-    fixed = tuned(problem, RIDGES, _fixed(neither.recipe, steps))
+    starts = [neither.recipe, *plain_starts(steps)]
+    fixed = tuned(problem, RIDGES, [start.replace(fix_bias=True) for start in starts])
     annealed = tuned(problem, (*RIDGES, "annealing"), _annealed(neither.recipe, steps))
     both = tuned(problem, (*RIDGES, "annealing"), [*helped_starts(steps), fixed.recipe])
     best = (neither, better(annealed, neither), fixed, better(both, fixed))
@@ -41,10 +42,6 @@ def ablation(steps: int, **setting: Any) -> dict[str, Any]:
         "annealing": np.array([constants(one.recipe, "annealing")["annealing"] for one in best]),
         **references(neither),
     }
-
-
-def _fixed(neither: Recipe, steps: int) -> list[Recipe]:
-    return [start.replace(fix_bias=True) for start in (neither, *plain_starts(steps))]
 
 
 def _annealed(neither: Recipe, steps: int) -> list[Recipe]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...plots import paper_figures as pic
 from ...plots import style
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed, power_law
 from ..ruling import Bar, Judged, at_full_size, below, positive
 from ..setting import cases
@@ -50,7 +50,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     chains = data["chains"].isel(heuristics=0, selection=0)
     a = chains["annealing"]
     fall = (a.isel(T=-1) / a.max("T")).max("delta")
@@ -62,44 +62,43 @@ def judge(data: Data) -> list[Judged]:
     off = abs(exponents + 2).max() if exponents.size else np.nan
     grown = chains["hardness"].isel(T=-1)
     gain = grown.isel(along=-1) - grown.isel(along=0)
-    return [
-        at_full_size(
-            "falls",
-            f"Value at T = {int(chains.T[-1])} over the largest by rho, the larger of the Delta:"
-            f" {listed(fall)}.",
-            below("a* at the end over its largest", fall.max(), FALL),
-        ),
-        *(_hardening(chains.sel(rho=rho)) for rho in chains.rho.values),
-        at_full_size(
-            "almost-hard",
-            f"It is {float(hard.min()):.2f} to {float(hard.max()):.2f} at a*,"
-            f" {float(soft.min()):.2f} to {float(soft.max()):.2f} at a = 0 (1 is hard): "
-            '"almost hard" is generous. a* at T = 1 by rho, the smaller of the Delta:'
-            f" {listed(a.isel(T=0).min('delta'))}.",
-            below("farthest from hard", 1 - hard.min(), RATHER_HARD),
-            positive("smallest gain over a = 0", (hard - soft).min()),
-        ),
-        at_full_size(
-            "product",
-            f"Exponents {_range(exponents)}. a* T^2 is {_range(total)}; by rho:"
-            + ",".join(f" {rho:g}: {_range(total.sel(rho=rho))}" for rho in total.rho.values)
-            + f". Largest a* T by T: {listed(per_step)}.",
-            below("farthest exponent from -2", off, SQUARE),
-            positive("smallest fall of a* T", -np.diff(per_step).max(initial=-np.inf)),
-        ),
-        at_full_size(
-            "imbalanced",
-            "Hardness of the first and of the last step: "
-            + "; ".join(
-                f"rho = {float(one.rho):g}, Delta = {float(one.delta):g}:"
-                f" {float(one[0]):.3f} -> {float(one[-1]):.3f}"
-                for one in grown.stack(case=("rho", "delta")).transpose("case", "along")
-            )
-            + ".",
-            positive("smallest gain, imbalanced", gain.sel(rho=gain.rho < 0.45).min()),
-            positive("smallest loss, balanced", (-gain).sel(rho=0.5).min()),
-        ),
-    ]
+    yield at_full_size(
+        "falls",
+        f"Value at T = {int(chains.T[-1])} over the largest by rho, the larger of the Delta:"
+        f" {listed(fall)}.",
+        below("a* at the end over its largest", fall.max(), FALL),
+    )
+    for rho in chains.rho.values:
+        yield _hardening(chains.sel(rho=rho))
+    yield at_full_size(
+        "almost-hard",
+        f"It is {float(hard.min()):.2f} to {float(hard.max()):.2f} at a*,"
+        f" {float(soft.min()):.2f} to {float(soft.max()):.2f} at a = 0 (1 is hard): "
+        '"almost hard" is generous. a* at T = 1 by rho, the smaller of the Delta:'
+        f" {listed(a.isel(T=0).min('delta'))}.",
+        below("farthest from hard", 1 - hard.min(), RATHER_HARD),
+        positive("smallest gain over a = 0", (hard - soft).min()),
+    )
+    yield at_full_size(
+        "product",
+        f"Exponents {_range(exponents)}. a* T^2 is {_range(total)}; by rho:"
+        + ",".join(f" {rho:g}: {_range(total.sel(rho=rho))}" for rho in total.rho.values)
+        + f". Largest a* T by T: {listed(per_step)}.",
+        below("farthest exponent from -2", off, SQUARE),
+        positive("smallest fall of a* T", -np.diff(per_step).max(initial=-np.inf)),
+    )
+    yield at_full_size(
+        "imbalanced",
+        "Hardness of the first and of the last step: "
+        + "; ".join(
+            f"rho = {float(one.rho):g}, Delta = {float(one.delta):g}:"
+            f" {float(one[0]):.3f} -> {float(one[-1]):.3f}"
+            for one in grown.stack(case=("rho", "delta")).transpose("case", "along")
+        )
+        + ".",
+        positive("smallest gain, imbalanced", gain.sel(rho=gain.rho < 0.45).min()),
+        positive("smallest loss, balanced", (-gain).sel(rho=0.5).min()),
+    )
 
 
 def _hardening(case: xr.Dataset) -> Judged:

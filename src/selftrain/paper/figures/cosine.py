@@ -10,7 +10,7 @@ import numpy as np
 from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Task
-from ..entry import Data, Drawn, Tasks, fixed
+from ..entry import Claims, Data, Drawn, Tasks, fixed
 from ..judge import last_slope, listed
 from ..ruling import Bar, Judged, at_full_size, below, everywhere, positive, somewhere
 from ..setting import RHOS, WIDE, chains
@@ -81,28 +81,26 @@ def _amounts(one: xr.Dataset) -> list[float]:
     return [fixed(one, name) for name in ("alpha_l", "alpha_u", "delta")]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     falls = _falls(data[SMALL])
     count = int((falls > ROUNDING.size).sum())
     small = data[SMALL].sel(rho=0.5, selection=False)
     last, cosine = small.isel(T=-1), 1 - small["one_minus_cosine"]
-    return [
-        *(_monotone(one) for part, one in data.items() if part != SMALL),
-        _slow(data),
-        somewhere(
-            SMALL,
-            f"It falls at {count} of {falls.size} doublings; without selection it goes from"
-            f" {float(cosine[0]):.4g} at T = {int(small.T[0])} to {float(cosine[-1]):.4g} at"
-            f" T = {int(small.T[-1])}.",
-            positive("largest fall", falls.max()),
-        ),
-        at_full_size(
-            "fading",
-            f"Cosine {1 - float(last['one_minus_cosine']):.6f} at T = {int(small.T[-1])}, error"
-            f" {float(last['error']):.6f}.",
-            below("change over the last doubling", abs(cosine.diff("T")[-1]), STILL),
-        ),
-    ]
+    yield from (_monotone(one) for part, one in data.items() if part != SMALL)
+    yield _slow(data)
+    yield somewhere(
+        SMALL,
+        f"It falls at {count} of {falls.size} doublings; without selection it goes from"
+        f" {float(cosine[0]):.4g} at T = {int(small.T[0])} to {float(cosine[-1]):.4g} at"
+        f" T = {int(small.T[-1])}.",
+        positive("largest fall", falls.max()),
+    )
+    yield at_full_size(
+        "fading",
+        f"Cosine {1 - float(last['one_minus_cosine']):.6f} at T = {int(small.T[-1])}, error"
+        f" {float(last['error']):.6f}.",
+        below("change over the last doubling", abs(cosine.diff("T")[-1]), STILL),
+    )
 
 
 def _falls(one: xr.Dataset) -> xr.DataArray:

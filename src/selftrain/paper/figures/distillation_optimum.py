@@ -8,7 +8,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import OPTIMUM
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed
 from ..ruling import Bar, Judged, at_full_size, below, everywhere, positive
 
@@ -62,27 +62,25 @@ def moderate(key: str, found: str, gain: xr.DataArray, **about: Any) -> Judged:
     return at_full_size(key, found, positive("largest gain", largest), inside, **about)
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     found = data["optimum"]
     error = found["error"].transpose("fits", "alpha_l")
     gain = 1 - error.isel(fits=-1) / error.sel(fits=1)
     rise = error.diff("fits").max()
     ratio = error.isel(fits=-1) / found["bayes"] - 1
     large = ratio.sel(alpha_l=ratio.alpha_l >= LARGE)
-    return [
-        moderate(
-            "moderate",
-            f"Gain of {error.sizes['fits']} fits by alpha: {listed(gain, '{:.1%}')}.",
-            gain,
-        ),
-        everywhere(
-            "more",
-            f"The largest change from one number of fits to the next is {float(rise):.1e}.",
-            below("largest rise of the error", rise, ROUNDING),
-        ),
-        at_full_size(
-            "bayes",
-            f"Excess over the Bayes error by alpha: {listed(ratio, '{:.1%}')}.",
-            below("largest excess", large.max(), CLOSE),
-        ),
-    ]
+    yield moderate(
+        "moderate",
+        f"Gain of {error.sizes['fits']} fits by alpha: {listed(gain, '{:.1%}')}.",
+        gain,
+    )
+    yield everywhere(
+        "more",
+        f"The largest change from one number of fits to the next is {float(rise):.1e}.",
+        below("largest rise of the error", rise, ROUNDING),
+    )
+    yield at_full_size(
+        "bayes",
+        f"Excess over the Bayes error by alpha: {listed(ratio, '{:.1%}')}.",
+        below("largest excess", large.max(), CLOSE),
+    )

@@ -11,7 +11,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Task
 from ..computations.finite import RUN, SHOWN, THEORY
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import Agreement, by_size, listed, over_seeds
 from ..ruling import Bar, Criterion, Judged, above, at_full_size, below, positive
 from ..setting import EXPERIMENT, with_systems
@@ -79,19 +79,17 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     theory = data["theory"].isel(rho=0)
     rho = float(theory.rho)
     features, largest = by_size(data)[-1]
     size = positive("largest N over 2^20, less one half", features / 2**20 - 0.5)
     case = f"q, m, B and the error at rho = {rho:g}"
-    return [
-        _agrees("overall", dict(by_size(data))[8192].sel(rho=rho), theory, SHOWN, GOOD, case),
-        _agrees("million", largest.sel(rho=rho), theory, SHOWN, VERY_GOOD, "", size, features),
-    ]
+    yield _agrees("overall", dict(by_size(data))[8192].sel(rho=rho), theory, SHOWN, GOOD, case)
+    yield _agrees("million", largest.sel(rho=rho), theory, SHOWN, VERY_GOOD, "", size, features)
 
 
-def judge_at(data: Data, rho: float) -> list[Judged]:
+def judge_at(data: Data, rho: float) -> Claims:
     """Judge the claims of the appendix at one rho: agreement at N = 1024, fluctuations, and the
     error.
     """
@@ -105,35 +103,33 @@ def judge_at(data: Data, rho: float) -> list[Judged]:
     errors = {n: agree(one, theory, "error") for n, one in sizes.items()}
     largest = {n: one.largest for n, one in errors.items()}
     small, large = errors[1024], errors[8192]
-    return [
-        _agrees("good", sizes[1024], theory, STATE, GOOD, case),
-        at_full_size(
-            "fluctuations",
-            "; ".join(f"{name}: {listed(one, names=list(sizes))}" for name, one in spreads.items())
-            + ".",
-            *(
-                positive(f"smallest fall of {name}", -np.diff(one).max())
-                for name, one in spreads.items()
-            ),
-            case=case,
+    yield _agrees("good", sizes[1024], theory, STATE, GOOD, case)
+    yield at_full_size(
+        "fluctuations",
+        "; ".join(f"{name}: {listed(one, names=list(sizes))}" for name, one in spreads.items())
+        + ".",
+        *(
+            positive(f"smallest fall of {name}", -np.diff(one).max())
+            for name, one in spreads.items()
         ),
-        at_full_size(
-            "discrepancy",
-            "Largest difference of mean and theory over the theory by N: "
-            f"{listed(largest, '{:.2%}')}; at least {max(small.at_least, 0):.2%} at N = 1024, at"
-            f" most {large.at_most:.2%} at N = 8192.",
-            above(
-                "largest difference at N = 1024",
-                small.largest,
-                DISCREPANCY,
-                small.at_least,
-                small.at_most,
-            ),
-            large.within("largest difference at N = 8192", DISCREPANCY),
-            case=case,
-            values={"bar": DISCREPANCY},
+        case=case,
+    )
+    yield at_full_size(
+        "discrepancy",
+        "Largest difference of mean and theory over the theory by N: "
+        f"{listed(largest, '{:.2%}')}; at least {max(small.at_least, 0):.2%} at N = 1024, at"
+        f" most {large.at_most:.2%} at N = 8192.",
+        above(
+            "largest difference at N = 1024",
+            small.largest,
+            DISCREPANCY,
+            small.at_least,
+            small.at_most,
         ),
-    ]
+        large.within("largest difference at N = 8192", DISCREPANCY),
+        case=case,
+        values={"bar": DISCREPANCY},
+    )
 
 
 def powers(data: Data) -> Judged:

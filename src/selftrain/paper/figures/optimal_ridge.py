@@ -10,7 +10,7 @@ import numpy as np
 from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...plots import paper_figures as pic
 from ...plots import style
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import PowerLaw, listed, power_law
 from ..ruling import Bar, Judged, above, at_full_size, below, positive, somewhere
 from ..setting import RHOS, cases
@@ -68,7 +68,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     chains = data["chains"].isel(heuristics=0)
     last = chains.isel(T=-1)["lambda_u"] / LARGEST_RIDGE
     laws = _laws(chains)
@@ -79,42 +79,41 @@ def judge(data: Data) -> list[Judged]:
         "smallest number of fits at a rho", min(sum(at[0] == rho for at in laws) for rho in RHOS)
     )
     smallest = {name: float(chains[name].min()) for name in RIDGES}
-    return [
-        *(_power(laws, chosen) for chosen in (False, True)),
-        at_full_size(
-            "any-rho",
-            _exponents(laws),
-            below("largest share off", _largest_off(laws), OFF),
-            positive("smallest speed of the fall", _slowest(laws)),
-            fits,
+    for chosen in (False, True):
+        yield _power(laws, chosen)
+    yield at_full_size(
+        "any-rho",
+        _exponents(laws),
+        below("largest share off", _largest_off(laws), OFF),
+        positive("smallest speed of the fall", _slowest(laws)),
+        fits,
+    )
+    yield somewhere(
+        "plateau",
+        f"It is at {plateau} of {chains['lambda_u'].size} points.",
+        positive("points at the bound", plateau),
+    )
+    yield at_full_size(
+        "small",
+        f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
+        f"{listed(last.max(('delta', 'selection')))}. {_exponents(laws)}",
+        below("largest share of the bound", last.max(), SMALL),
+        positive("smallest speed of the fall", _slowest(laws)),
+        fits,
+    )
+    yield at_full_size(
+        "exponent", _exponents(laws), above("spread of the exponents", spread, DIFFERENT)
+    )
+    yield at_full_size(
+        "floor",
+        _at_floor(chains)
+        or f"Smallest ridges: lambda_U* {smallest['lambda_u']:.2g}, lambda_L*"
+        f" {smallest['lambda_l']:.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
+        positive(
+            "smallest ridge over the end of the search, less 1.01",
+            min(smallest.values()) / SMALLEST_RIDGE - 1.01,
         ),
-        somewhere(
-            "plateau",
-            f"It is at {plateau} of {chains['lambda_u'].size} points.",
-            positive("points at the bound", plateau),
-        ),
-        at_full_size(
-            "small",
-            f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
-            f"{listed(last.max(('delta', 'selection')))}. {_exponents(laws)}",
-            below("largest share of the bound", last.max(), SMALL),
-            positive("smallest speed of the fall", _slowest(laws)),
-            fits,
-        ),
-        at_full_size(
-            "exponent", _exponents(laws), above("spread of the exponents", spread, DIFFERENT)
-        ),
-        at_full_size(
-            "floor",
-            _at_floor(chains)
-            or f"Smallest ridges: lambda_U* {smallest['lambda_u']:.2g}, lambda_L*"
-            f" {smallest['lambda_l']:.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
-            positive(
-                "smallest ridge over the end of the search, less 1.01",
-                min(smallest.values()) / SMALLEST_RIDGE - 1.01,
-            ),
-        ),
-    ]
+    )
 
 
 def _power(laws: Laws, chosen: bool) -> Judged:

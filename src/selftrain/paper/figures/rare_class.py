@@ -8,7 +8,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.unequal_classes import RARE_CLASS, RARE_CLASS_RUN, WAYS
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed, over_seeds
 from ..ruling import Bar, Judged, above, at_full_size, below, positive
 
@@ -73,40 +73,39 @@ def draw(data: Data) -> Drawn:
     return figure, handles
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     theory, systems = data["theory"], data["three"]
     last = theory["recall"].isel(t=-1)
     rarest = last.isel({"class": -1})
     error, best = theory["error"].isel(t=-1), theory["best_error"]
     apart = over_seeds(systems["error"], theory["error"], theory["error"])
-    verdicts = [
-        at_full_size(
-            "lost",
-            f"Recalls after the last step: {_recalls(last)}.",
-            *(
-                below(f"recall of the rarest class, {TITLES[way]}", rarest.sel(way=way), LOST)
-                for way in ("naive", "heuristics")
-            ),
+    yield at_full_size(
+        "lost",
+        f"Recalls after the last step: {_recalls(last)}.",
+        *(
+            below(f"recall of the rarest class, {TITLES[way]}", rarest.sel(way=way), LOST)
+            for way in ("naive", "heuristics")
         ),
-        at_full_size(
-            "saved",
-            f"Last errors: {listed(error, '{:.4f}')}.",
-            above("recall of the rarest class", rarest.sel(way="weighted"), SAVED),
-            positive("gain", error.sel(way="heuristics") - error.sel(way="weighted")),
-        ),
-        at_full_size(
-            "bias",
-            f"Last errors with the best biases: {listed(best, '{:.4f}')}; recalls:"
-            f" {_recalls(theory['best_recall'])}.",
-            positive("gain", error.sel(way="heuristics") - best.sel(way="naive")),
-        ),
-        at_full_size(
-            "finite",
-            f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}.",
-            apart.within("largest distance", NEAR),
-        ),
-    ]
-    return verdicts + ([_ten(data)] if "ten" in data else [])
+    )
+    yield at_full_size(
+        "saved",
+        f"Last errors: {listed(error, '{:.4f}')}.",
+        above("recall of the rarest class", rarest.sel(way="weighted"), SAVED),
+        positive("gain", error.sel(way="heuristics") - error.sel(way="weighted")),
+    )
+    yield at_full_size(
+        "bias",
+        f"Last errors with the best biases: {listed(best, '{:.4f}')}; recalls:"
+        f" {_recalls(theory['best_recall'])}.",
+        positive("gain", error.sel(way="heuristics") - best.sel(way="naive")),
+    )
+    yield at_full_size(
+        "finite",
+        f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}.",
+        apart.within("largest distance", NEAR),
+    )
+    if "ten" in data:
+        yield _ten(data)
 
 
 def _ten(data: Data) -> Judged:

@@ -13,7 +13,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.real_samples import REAL_ROWS, RECIPES, THEORIES
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..ruling import Bar, Judged, at_full_size, below
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def spread(one: xr.Dataset) -> xr.DataArray:
     return total
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     shown = [data[name] for name in SHOWN if name in data]
     gaps = [
         abs(one["surrogate"] - one["two"]) / np.hypot(one["surrogate_sem"], NEAR * one["two"])
@@ -133,14 +133,12 @@ def judge(data: Data) -> list[Judged]:
     ]
     apart = max(float(one.max()) for one in gaps)
     many = {name: data[name] for name in MANY if name in data}
-    return [
-        at_full_size(
-            "gaussian",
-            f"The largest distance is {apart:.2f} of these.",
-            below("largest distance", apart, FAR),
-        ),
-        _predicted(many),
-    ]
+    yield at_full_size(
+        "gaussian",
+        f"The largest distance is {apart:.2f} of these.",
+        below("largest distance", apart, FAR),
+    )
+    yield _predicted(many)
 
 
 def _predicted(many: Mapping[str, xr.Dataset]) -> Judged:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...plots import paper_figures as pic
 from ...plots import style
-from ..entry import Data, Drawn, Tasks, fixed
+from ..entry import Claims, Data, Drawn, Tasks, fixed
 from ..judge import above_bayes, listed
 from ..ruling import Bar, Judged, above, at_full_size, below, decided, everywhere, positive
 from ..setting import cases, chains
@@ -78,7 +78,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     every, balanced = _ratio(data["cases"].isel(heuristics=0)), _ratio(data["balanced"])
     few, short = (1 - one.where(one["T"] <= FEW, drop=True).min("T") for one in (every, balanced))
     rhos, longest = every.rho.values, int(every["T"][-1])
@@ -87,32 +87,31 @@ def judge(data: Data) -> list[Judged]:
     end = float(max((1 - every.sel(rho=0.5).isel(T=-1)).max(), (1 - balanced.isel(T=-1)).max()))
     gain = 1 - every.isel(T=-1)
     largest = np.max([every.max(), balanced.max()])
-    return [
-        *(_improved(few.sel(rho=rho)) for rho in rhos),
-        at_full_size(
-            "evident",
-            f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
-            positive("difference", at_half - at_most),
-        ),
-        _more("poor", "alpha_U", short.isel(alpha_l=0), short.isel(alpha_l=-1)),
-        _more("large", "alpha_L", short.isel(alpha_u=-1), short.isel(alpha_u=0)),
-        at_full_size(
-            "long",
-            f"Largest reduction at T = {longest}: {end:.3%}.",
-            below("largest reduction", end, MINOR),
-        ),
-        at_full_size(
-            "imbalanced",
-            f"Largest reduction at T = {longest} by rho: {listed(gain.max('delta'), '{:.3%}')}.",
-            above("largest reduction at rho = 0.4", gain.sel(rho=0.4).max(), MINOR),
-        ),
-        everywhere(
-            "never-worse",
-            f"Largest ratio: {largest:.8f}.",
-            below("largest loss", largest - 1, NEVER_WORSE),
-        ),
-        above_bayes(data["balanced"]["error"], data["balanced"]["bayes"]),
-    ]
+    for rho in rhos:
+        yield _improved(few.sel(rho=rho))
+    yield at_full_size(
+        "evident",
+        f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
+        positive("difference", at_half - at_most),
+    )
+    yield _more("poor", "alpha_U", short.isel(alpha_l=0), short.isel(alpha_l=-1))
+    yield _more("large", "alpha_L", short.isel(alpha_u=-1), short.isel(alpha_u=0))
+    yield at_full_size(
+        "long",
+        f"Largest reduction at T = {longest}: {end:.3%}.",
+        below("largest reduction", end, MINOR),
+    )
+    yield at_full_size(
+        "imbalanced",
+        f"Largest reduction at T = {longest} by rho: {listed(gain.max('delta'), '{:.3%}')}.",
+        above("largest reduction at rho = 0.4", gain.sel(rho=0.4).max(), MINOR),
+    )
+    yield everywhere(
+        "never-worse",
+        f"Largest ratio: {largest:.8f}.",
+        below("largest loss", largest - 1, NEVER_WORSE),
+    )
+    yield above_bayes(data["balanced"]["error"], data["balanced"]["bayes"])
 
 
 def _improved(few: xr.DataArray) -> Judged:

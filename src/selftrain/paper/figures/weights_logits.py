@@ -10,7 +10,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.finite import HISTOGRAM, SHARES
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import by_size, over_seeds
 from ..ruling import Bar, Judged, at_full_size
 from ..setting import EXPERIMENT
@@ -67,8 +67,9 @@ def draw(data: Data) -> Drawn:
     return figure, [pic.handle(f"$t={step}$", color) for step, color in colors.items()]
 
 
-def judge(data: Data) -> list[Judged]:
-    return [judge_law("law", data, kind, 0.4, 2**13) for kind in KINDS]
+def judge(data: Data) -> Claims:
+    for kind in KINDS:
+        yield judge_law("law", data, kind, 0.4, 2**13)
 
 
 def judge_law(key: str, data: Data, kind: str, rho: float, features: int) -> Judged:

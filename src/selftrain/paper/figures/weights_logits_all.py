@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from ..entry import Data, Tasks
-from ..ruling import Judged
+from ..entry import Claims, Data, Tasks
 from .weights_logits import KINDS, draw, finite_systems, judge_law
 
 __all__ = ["draw", "judge", "tasks"]
@@ -18,9 +17,7 @@ def tasks(quick: bool) -> Tasks:
     return finite_systems(RHOS, SIZES, quick)
 
 
-def judge(data: Data) -> list[Judged]:
-    return [
-        judge_law(f"N{features}", data, kind, rho, features)
-        for features, rho, kind in product(SIZES, RHOS, KINDS)
-        if (features, rho) != (2**13, 0.4)  # Figure 1
-    ]
+def judge(data: Data) -> Claims:
+    for features, rho, kind in product(SIZES, RHOS, KINDS):
+        if (features, rho) != (2**13, 0.4):  # Figure 1
+            yield judge_law(f"N{features}", data, kind, rho, features)
