@@ -83,10 +83,11 @@ def judge(data: Data) -> Claims:
     theory = data["theory"].isel(rho=0)
     rho = float(theory.rho)
     features, largest = by_size(data)[-1]
-    size = positive("largest N over 2^20, less one half", features / 2**20 - 0.5)
     case = f"q, m, B and the error at rho = {rho:g}"
-    yield _agrees("overall", dict(by_size(data))[8192].sel(rho=rho), theory, SHOWN, GOOD, case)
-    yield _agrees("million", largest.sel(rho=rho), theory, SHOWN, VERY_GOOD, "", size, features)
+    yield _agrees("overall", dict(by_size(data))[8192].sel(rho=rho), theory, SHOWN, GOOD, case=case)
+    million = positive("largest N over 2^20, less one half", features / 2**20 - 0.5)
+    size = f"N = {features:,}. "
+    yield _agrees("million", largest.sel(rho=rho), theory, SHOWN, VERY_GOOD, million, size=size)
 
 
 def judge_at(data: Data, rho: float) -> Claims:
@@ -103,7 +104,7 @@ def judge_at(data: Data, rho: float) -> Claims:
     errors = {n: agree(one, theory, "error") for n, one in sizes.items()}
     largest = {n: one.largest for n, one in errors.items()}
     small, large = errors[1024], errors[8192]
-    yield _agrees("good", sizes[1024], theory, STATE, GOOD, case)
+    yield _agrees("good", sizes[1024], theory, STATE, GOOD, case=case)
     yield at_full_size(
         "fluctuations",
         "; ".join(f"{name}: {listed(one, names=list(sizes))}" for name, one in spreads.items())
@@ -168,9 +169,9 @@ def _agrees(
     theory: xr.Dataset,
     names: Sequence[str],
     bar: Bar,
-    case: str,
-    size: Criterion | None = None,
-    features: int | None = None,
+    *also: Criterion,
+    size: str = "",
+    case: str = "",
 ) -> Judged:
     """Judge whether the means of several quantities agree with the theory."""
     found = {name: agree(one, theory, name) for name in names}
@@ -182,10 +183,9 @@ def _agrees(
     )
     return at_full_size(
         key,
-        (f"N = {features:,}. " if features else "")
-        + f"{parts} ({one.seed.size} seeds; seen: with a power of 90 %).",
+        f"{size}{parts} ({one.seed.size} seeds; seen: with a power of 90 %).",
         *criteria,
-        *([size] if size else []),
+        *also,
         case=case,
         values={"bar": bar},
     )
