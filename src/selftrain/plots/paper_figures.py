@@ -55,7 +55,7 @@ def finished(
         for ax, name in zip(figure.axes, letters, strict=False):
             ax.set_title(f"({name})  {ax.get_title(loc='left')}".rstrip(), loc="left")
         if handles:
-            right = {"loc": "outside right upper", "fontsize": 7.5, "frameon": False}
+            right: Any = {"loc": "outside right upper", "fontsize": 7.5, "frameon": False}
             figure.legend(handles=list(handles), **right)
         if note:
             lines = wrap(note, int(12 * figure.get_figwidth()))

@@ -46,7 +46,7 @@ def plot_trajectory(
     >>> len(plot_trajectory(run).axes)
     4
     """
-    draws = {
+    draws: dict[str, Callable[..., None]] = {
         "error": partial(draw_error, limits=limits),
         "cosine": draw_cosine,
         "size": draw_size,

@@ -91,6 +91,15 @@ class Task:
         """Return all points as a dataset; raise if any is missing."""
         from .dataset import gather
 
+        values = [one.values for one in self._all_done(store)]
+        data = gather(self.grid, self.computation.outputs, values)
+        return data.assign_attrs(computation=self.computation.name)
+
+    def taken(self, store: Memory) -> float:
+        """Return the processor time that all points took, in seconds."""
+        return sum(one.seconds for one in self._all_done(store))
+
+    def _all_done(self, store: Memory) -> list[Finished]:
         found = self.find(store)
         done = [one for one in found if one is not None and one.reason is None]
         if len(done) < len(found):
@@ -99,8 +108,7 @@ class Task:
                 f"{len(found) - len(done)} of {len(found)} points are not in the store; "
                 f"`complete` computes them{damage}"
             )
-        data = gather(self.grid, self.computation.outputs, [one.values for one in done])
-        return data.assign_attrs(computation=self.computation.name)
+        return done
 
 
 @dataclass(frozen=True)
