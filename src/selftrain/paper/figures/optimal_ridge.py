@@ -12,7 +12,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import PowerLaw, listed, power_law
-from ..ruling import Bar, Judged, above, at_full_size, below, positive, somewhere
+from ..ruling import Bar, Criterion, above, at_full_size, below, positive, somewhere
 from ..setting import RHOS, cases
 
 if TYPE_CHECKING:
@@ -80,13 +80,22 @@ def judge(data: Data) -> Claims:
     )
     smallest = {name: float(chains[name].min()) for name in RIDGES}
     for chosen in (False, True):
-        yield _power(laws, chosen)
+        found = {at: law for at, law in laws.items() if at[2] == chosen}
+        shown = "; ".join(
+            f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
+        )
+        off = _largest_off(found)
+        yield at_full_size(
+            "power",
+            f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off:"
+            f" {1 + off:.3f}.",
+            below("largest share off", off, OFF),
+            _falls(found),
+            case="with selection" if chosen else "without selection",
+        )
+    off = _largest_off(laws)
     yield at_full_size(
-        "any-rho",
-        _exponents(laws),
-        below("largest share off", _largest_off(laws), OFF),
-        positive("smallest speed of the fall", _slowest(laws)),
-        fits,
+        "any-rho", _exponents(laws), below("largest share off", off, OFF), _falls(laws), fits
     )
     yield somewhere(
         "plateau",
@@ -98,7 +107,7 @@ def judge(data: Data) -> Claims:
         f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
         f"{listed(last.max(('delta', 'selection')))}. {_exponents(laws)}",
         below("largest share of the bound", last.max(), SMALL),
-        positive("smallest speed of the fall", _slowest(laws)),
+        _falls(laws),
         fits,
     )
     yield at_full_size(
@@ -113,22 +122,6 @@ def judge(data: Data) -> Claims:
             "smallest ridge over the end of the search, less 1.01",
             min(smallest.values()) / SMALLEST_RIDGE - 1.01,
         ),
-    )
-
-
-def _power(laws: Laws, chosen: bool) -> Judged:
-    found = {at: law for at, law in laws.items() if at[2] == chosen}
-    shown = "; ".join(
-        f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
-    )
-    off = _largest_off(found)
-    return at_full_size(
-        "power",
-        f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off:"
-        f" {1 + off:.3f}.",
-        below("largest share off", off, OFF),
-        positive("smallest speed of the fall", _slowest(found)),
-        case="with selection" if chosen else "without selection",
     )
 
 
@@ -165,9 +158,10 @@ def _largest_off(laws: Laws) -> float:
     return max((law.off - 1 for law in laws.values()), default=np.nan)
 
 
-def _slowest(laws: Laws) -> float:
-    """Return the exponent of the slowest decrease, with positive sign; NaN if there is no fit."""
-    return min((-law.exponent for law in laws.values()), default=np.nan)
+def _falls(laws: Laws) -> Criterion:
+    """Require all ridges to fall with T; undecided if there is no fit."""
+    slowest = min((-law.exponent for law in laws.values()), default=np.nan)
+    return positive("smallest speed of the fall", slowest)
 
 
 def _exponents(laws: Laws) -> str:

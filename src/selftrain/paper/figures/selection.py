@@ -88,7 +88,13 @@ def judge(data: Data) -> Claims:
     gain = 1 - every.isel(T=-1)
     largest = np.max([every.max(), balanced.max()])
     for rho in rhos:
-        yield _improved(few.sel(rho=rho))
+        short_runs = few.sel(rho=rho)
+        yield at_full_size(
+            "improved",
+            f"Largest reduction for T <= {FEW} by Delta: {listed(short_runs, '{:.2%}')}.",
+            above("largest reduction", short_runs.max(), MUCH),
+            case=f"rho = {rho:g}",
+        )
     yield at_full_size(
         "evident",
         f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
@@ -112,16 +118,6 @@ def judge(data: Data) -> Claims:
         below("largest loss", largest - 1, NEVER_WORSE),
     )
     yield above_bayes(data["balanced"]["error"], data["balanced"]["bayes"])
-
-
-def _improved(few: xr.DataArray) -> Judged:
-    """Judge whether selection improves short runs at one rho, by its largest reduction."""
-    return at_full_size(
-        "improved",
-        f"Largest reduction for T <= {FEW} by Delta: {listed(few, '{:.2%}')}.",
-        above("largest reduction", few.max(), MUCH),
-        case=f"rho = {float(few.rho):g}",
-    )
 
 
 def _more(key: str, axis: str, one: xr.DataArray, other: xr.DataArray) -> Judged:
