@@ -22,7 +22,7 @@ from ..sweeps.store import Memory
 from . import setting
 from .papers import filled
 from .ruling import Judged
-from .variation import NOT_JUDGED, changed_tasks, described, left, unchanged
+from .variation import NOT_JUDGED, changed_tasks, described, not_changed, unchanged
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -108,7 +108,7 @@ class Figure:
         text = self._text(self.texts["chosen"])
         if not self.changes:
             return text
-        said = f"Changed here: {described(self.changes)}. {left(self.unchanged)}"
+        said = f"Changed here: {described(self.changes)}. {not_changed(self.unchanged)}"
         return f"{text} {said.rstrip()} {NOT_JUDGED}"
 
     @property
@@ -139,7 +139,7 @@ class Figure:
         """Draw the figure from its data."""
         from ..plots.paper_figures import finished
 
-        note = left(self.unchanged)
+        note = not_changed(self.unchanged)
         for name in self.unchanged:
             symbol = f"${PARAMETERS[name].symbol}$" if name in PARAMETERS else name
             note = note.replace(f"`{name}`", symbol)

@@ -96,12 +96,12 @@ def _follows(parts: Mapping[str, Task], part: str, name: str) -> bool:
     return name in grid.fixed or len(grid.axes.get(name, ())) > (1 if several else 0)
 
 
-def left(unchanged: Mapping[str, tuple[str, ...]]) -> str:
+def not_changed(unchanged: Mapping[str, tuple[str, ...]]) -> str:
     """Say which parameters leave which panels as they are.
 
-    >>> left({"rho": ("(a)", "(c), a limit"), "steps": ("(b)",)})
+    >>> not_changed({"rho": ("(a)", "(c), a limit"), "steps": ("(b)",)})
     'Not changed by `rho`: (a); (c), a limit. Not changed by `steps`: (b).'
-    >>> left({"rho": ("(c)",), "delta": ("(c)",)})
+    >>> not_changed({"rho": ("(c)",), "delta": ("(c)",)})
     'Not changed by `rho`, `delta`: (c).'
     """
     names: dict[tuple[str, ...], list[str]] = {}
