@@ -8,7 +8,7 @@ record name the panels that a change leaves as they are (`unchanged`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +96,7 @@ def _follows(parts: Mapping[str, Task], part: str, name: str) -> bool:
     return name in grid.fixed or len(grid.axes.get(name, ())) > (1 if several else 0)
 
 
-def not_changed(unchanged: Mapping[str, tuple[str, ...]]) -> str:
+def not_changed(unchanged: Mapping[str, Sequence[str]]) -> str:
     """Say which parameters leave which panels as they are.
 
     >>> not_changed({"rho": ("(a)", "(c), a limit"), "steps": ("(b)",)})
@@ -106,7 +106,7 @@ def not_changed(unchanged: Mapping[str, tuple[str, ...]]) -> str:
     """
     names: dict[tuple[str, ...], list[str]] = {}
     for name, panels in unchanged.items():
-        names.setdefault(panels, []).append(f"`{name}`")
+        names.setdefault(tuple(panels), []).append(f"`{name}`")
     return " ".join(
         f"Not changed by {', '.join(of)}: {'; '.join(panels)}." for panels, of in names.items()
     )
