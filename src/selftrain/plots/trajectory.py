@@ -67,9 +67,12 @@ def _panel(ax: Axes, run: Trajectory, draw: Callable[[Axes, Trajectory], None]) 
         ax.axvline(first - 0.5, color=style.GREY, linewidth=0.9, linestyle=(0, (2, 2)))
 
 
-def _line(ax: Axes, run: Trajectory, values: Array, color: str, **look: Any) -> None:
+def _line(
+    ax: Axes, run: Trajectory, values: Array, color: str, begin: int = 0, **look: Any
+) -> None:
+    """Draw a quantity against t, from step `begin` on."""
     marker = "o" if run.problem.steps <= style.MANY_STEPS else ""
-    ax.plot(run.t, values, color=color, marker=marker, **look)
+    ax.plot(run.t[begin:], values[begin:], color=color, marker=marker, **look)
 
 
 def draw_error(ax: Axes, run: Trajectory, limits: bool = True) -> None:
@@ -77,8 +80,7 @@ def draw_error(ax: Axes, run: Trajectory, limits: bool = True) -> None:
     ax.set_title(r"generalisation error  $\epsilon_g$")
     _line(ax, run, np.where(np.isfinite(run.m), run.error, np.nan), style.BLUE)
     if run.collapsed_at is not None:
-        after = np.where(run.t >= run.collapsed_at, run.error, np.nan)
-        _line(ax, run, after, style.BLUE, linestyle="dotted", mfc="w")
+        _line(ax, run, run.error, style.BLUE, run.collapsed_at, linestyle="dotted", mfc="w")
     if limits:
         style.draw_lowest(ax, run.problem)
     style.errors_axis(ax)
