@@ -13,7 +13,7 @@ from matplotlib import pyplot
 PAGE = Path(__file__).with_suffix(".md")
 PICTURES = PAGE.parent / "images" / "gallery"
 RESOLUTION = 100
-"""Dots per inch: thumbnails of about 60 kB that are legible when opened."""
+"""Dots per inch: thumbnails of one panel, of about 20 kB, that are legible at 300 pixels."""
 
 
 def blocks(text: str) -> list[str]:

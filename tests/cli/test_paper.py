@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from selftrain.cli import paper
 from selftrain.paper.registry import IDS
+from selftrain.paper.run import FigureOutcome
 
 FIGURE = "annealing"
 """The cheapest one."""
@@ -77,3 +79,10 @@ def test_a_figure_is_made_shown_and_found_again(tmp_path: Path) -> None:
     again = json.loads(ran("run", FIGURE, "--quick", "--json", cwd=tmp_path).stdout)
     assert [one["id"] for one in again["figures"]] == [FIGURE]
     assert again["figures"][0]["failures"] == []
+
+
+def test_panels_that_a_change_leaves_as_they_are_are_said(capsys: Any) -> None:
+    record = {"figure": "cosine-rho0.3", "quick": True, "claims": [], "findings": []}
+    record["unchanged"] = {"rho": ["(c)", "(d)"]}
+    paper._show([FigureOutcome("cosine-rho0.3", record)], Path("out"))
+    assert "cosine-rho0.3: Not changed by `rho`: (c); (d)." in capsys.readouterr().err

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -209,18 +210,18 @@ def test_a_verdict_is_judged_again_at_other_bars() -> None:
     each is moved alone.
     """
     near, far = Bar(0.1, "an example"), Bar(0.5, "an example")
-    both = decided(below("x", 0.08, near), above("y", 2.0, far))
+    both = decided("key", "", below("x", 0.08, near), above("y", 2.0, far))
     assert both.holds is True
     assert [(one.bar, one.twice, one.half) for one in both.sensitivity] == [
         (near, True, False),
         (far, True, True),
     ]
     assert both.flips == "half of 0.1: does not hold"
-    uncertain = decided(below("x", 0.08, near, 0.06, 0.15))
+    uncertain = decided("key", "", below("x", 0.08, near, 0.06, 0.15))
     assert uncertain.holds is None
     assert uncertain.flips == "twice of 0.1: holds; half of 0.1: does not hold"
-    assert decided(positive("x", 1.0)).flips == "no bar"
-    assert at_full_size(below("x", 0.08, near)).version(full=False).flips == "no"
+    assert decided("key", "", positive("x", 1.0)).flips == "no bar"
+    assert replace(at_full_size("key", "", below("x", 0.08, near)), full=False).flips == "no"
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -293,7 +294,7 @@ def test_power_laws() -> None:
 
 def test_an_error_below_the_limit_is_a_finding_that_fails() -> None:
     error, bayes = xr.DataArray([0.1, 0.2]), xr.DataArray([0.09, 0.21])
-    below_limit, above_limit = (above_bayes(error, limit).ruling for limit in (bayes, 0.5 * bayes))
-    assert below_limit.version(full=False).holds is False
-    assert above_limit.version(full=False).holds is None
+    below_limit, above_limit = (above_bayes(error, limit) for limit in (bayes, 0.5 * bayes))
+    assert replace(below_limit, full=False).holds is False
+    assert replace(above_limit, full=False).holds is None
     assert above_limit.holds is True

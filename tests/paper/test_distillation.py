@@ -88,7 +88,7 @@ def test_three_classes_weighed_equally() -> None:
     assert weighted["error"][0] == pytest.approx(0.2391, abs=5e-4)
     assert plain["recall"][-1, 2] < 0.1 < 0.3 < weighted["recall"][-1, 2]
     for made in (plain, weighted):
-        shares = np.array(unequal_classes.setting(3).proportions)
+        shares = np.array(unequal_classes.setting(3).rho)
         assert made["best_error"] < made["error"][-1]
         assert made["best_error"] == pytest.approx(1 - shares @ made["best_recall"], abs=1e-9)
     runs = [unequal_classes.rare_class_run(3, "weighted", 1, 400, seed) for seed in range(8)]
@@ -99,8 +99,8 @@ def test_three_classes_weighed_equally() -> None:
 
 
 def test_equal_proportions_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = unequal_classes.setting(3)._replace(proportions=(1 / 3, 1 / 3, 1 / 3))
-    monkeypatch.setattr(unequal_classes, "setting", lambda classes: there)
+    there = unequal_classes.setting(3).replace(rho=(1 / 3, 1 / 3, 1 / 3))
+    monkeypatch.setattr(unequal_classes, "setting", lambda classes, steps: there)
     errors = [
         solve(unequal_classes.protocol(3, way, 0), tolerance=1e-4).error[0]
         for way in ("heuristics", "weighted")

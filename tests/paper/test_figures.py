@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from selftrain.paper.entry import Figure, Judged
+from selftrain.paper.entry import Figure
 from selftrain.paper.formulas import to_html
 from selftrain.paper.registry import IDS, figure
 from selftrain.paper.ruling import Bar, below, decided
@@ -106,9 +106,7 @@ def test_verdicts() -> None:
     bar = Bar(0.1, "an example")
     low, high = below("x", 0.01, bar), below("x", 0.2, bar)
     unknown = below("x", 0.05, bar, 0.0, 0.3)
-    verdicts = [
-        Judged("key", decided(one), "x").to_dict()["verdict"] for one in (low, high, unknown)
-    ]
+    verdicts = [decided("key", "x", one).to_dict()["verdict"] for one in (low, high, unknown)]
     assert verdicts == ["holds", "does not hold", "cannot tell"]
 
 

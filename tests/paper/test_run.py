@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -16,7 +15,7 @@ from selftrain import Problem, Recipe, SelfTrainError, solve
 from selftrain.paper.computations.chains import chain
 from selftrain.paper.figures import macroscopic, single_shot_ridge
 from selftrain.paper.registry import IDS, figure, figures
-from selftrain.paper.run import _write_times, read_record, run
+from selftrain.paper.run import read_record, run
 from selftrain.theory.faded import faded_limit
 
 NAMES = ("macroscopic", "single-shot-ridge")
@@ -40,11 +39,11 @@ def smaller(patch: pytest.MonkeyPatch) -> None:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All that a figure leaves, but the times, and the points, which have theirs."""
+    """All that a figure leaves, but the points, which have their times."""
     return {
         path.name: path.read_bytes()
         for path in sorted(folder.iterdir())
-        if path.is_file() and path.name != "times.json" and "points.db" not in path.name
+        if path.is_file() and "points.db" not in path.name
     }
 
 
@@ -62,9 +61,6 @@ def test_files_and_record(made: Path) -> None:
         "does not hold",
         "cannot tell",
     }
-    assert "times" not in json.dumps(record)
-    times = json.loads((made / "times.json").read_text())
-    assert times["figures"]["macroscopic"]["points_cpu"] > 0
 
 
 def test_data_have_symbols_and_are_those_of_the_theory(made: Path) -> None:
@@ -157,9 +153,6 @@ def test_runs_whose_weights_fade_end_in_their_limit() -> None:
     "content",
     ["", "{}", "[1]", '{"quick": true}', '{"figure": "cosine", "quick": true}', "[" * 99999],
 )
-def test_damaged_records_and_times_count_as_none(tmp_path: Path, content: str) -> None:
+def test_damaged_records_count_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "cosine.json").write_text(content)
-    (tmp_path / "times.json").write_text(content or '{"figures": [1, 2]}')
     assert read_record(tmp_path, "cosine") is None
-    _write_times(tmp_path, {"cosine": 1.0}, {"cosine": 2.0}, 3.0)
-    assert json.loads((tmp_path / "times.json").read_text())["last_run"] == 3.0

@@ -64,8 +64,8 @@ def test_every_parameter_can_be_changed(name: str) -> None:
     assert to_html(changed.chosen)
     assert to_html(changed.caption(data))
     for part, task in changed.tasks(False).items():
-        if part in ("small-batches", "between"):  # made for one share
-            assert {point["rho"] for point in task.grid.points} <= {0.5, 0.3}
+        if part == "small-batches":  # made for one share
+            assert {point["rho"] for point in task.grid.points} == {0.5}
             continue
         for point in task.grid.points:
             assert all(point[known] == OTHER[known] for known in parameters(one) if known in point)
@@ -75,11 +75,56 @@ def test_several_values_are_several_curves() -> None:
     changed = selftrain.paper.figure("relative-error", rho=(0.45, 0.35, 0.1), delta=0.8)
     data = data_of(changed, quick=False)
     assert data["chains"].rho.values.tolist() == [0.45, 0.35, 0.1]
-    assert data["between"].rho.values.tolist() == [0.3]
+    assert list(data) == ["chains"]  # claims are not judged, so only what is drawn is computed
     drawn = changed.draw(data)
     assert faults(drawn) == []
     colors = {line.get_color() for line in drawn.axes[0].get_lines()}
     assert len(colors) == 3
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_what_a_change_leaves_as_it_is_is_named(name: str) -> None:
+    """Alone, every parameter either reaches all that is drawn, or the picture and the record name
+    the panels that it does not reach.
+    """
+    for known in parameters(figure(name)):
+        changed = figure(name, **{known: OTHER[known]})
+        kept = [
+            part
+            for part, task in changed.tasks(False).items()
+            if any(point.get(known) != OTHER[known] for point in task.grid.points)
+        ]
+        assert bool(kept) is (known in changed.unchanged), (known, kept)
+        drawn = changed.draw(data_of(changed, quick=True))
+        assert faults(drawn) == []
+        note = (drawn.get_suptitle() or "").replace("\n", " ")
+        for panels in changed.unchanged.get(known, ()):
+            assert panels in note
+            assert f"Not changed by `{known}`: " in changed.chosen
+            assert panels in changed.chosen
+        assert bool(note) is bool(kept)
+
+
+def test_panels_that_a_change_leaves_as_they_are() -> None:
+    found = {
+        (name, known): figure(name, **{known: OTHER[known]}).unchanged.get(known)
+        for name in ("batch-size", "cosine", "susceptibility", "predictions")
+        for known in ("rho", "lambda_u", "delta")
+        if known in parameters(figure(name))
+    }
+    batches = "(c), the limit of balanced classes, which does not depend on the start"
+    assert found == {
+        ("batch-size", "rho"): (batches,),
+        ("batch-size", "delta"): None,
+        ("cosine", "rho"): ("the panel of small batches, which needs balanced classes",),
+        ("cosine", "delta"): None,
+        ("susceptibility", "rho"): None,
+        ("susceptibility", "delta"): None,
+        ("susceptibility", "lambda_u"): ("(b, c), where the ridges are tuned",),
+        ("predictions", "rho"): None,
+        ("predictions", "delta"): None,
+        ("predictions", "lambda_u"): ("(d, e)",),
+    }
 
 
 def test_figures_have_the_numbers_and_labels_of_the_paper() -> None:

@@ -52,3 +52,14 @@ def test_two_classes_of_a_protocol_are_drawn_as_classes() -> None:
     assert "seeds" in ensemble._repr_html_()
     panels = [ax.get_title(loc="left") for ax in ensemble.plot(run).axes]
     assert panels[2:] == ["recall of each class", "share of each class among the labels"]
+
+
+def test_two_classes_of_a_protocol_are_drawn_in_the_units_of_their_simulation() -> None:
+    """The theory has two scores of half the logit: its q is doubled, as `compare` does it."""
+    samples = SampleGroup("samples", 2.0, 0.4, 0.5)
+    fits = (Fit(0.5, "logistic", (Use("samples"),)),)
+    protocol = Protocol((samples,), fits)
+    ensemble = simulate(protocol, features=2000, seeds=8, probes=0, workers=0)
+    ax = ensemble.plot(solve(protocol, tolerance=1e-3), panel="size").axes[0]
+    theory = next(line for line in ax.lines if line.get_label() == "theory").get_ydata()
+    np.testing.assert_allclose(theory, ensemble.mean("q"), rtol=0.05)

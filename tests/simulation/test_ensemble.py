@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from selftrain import Ensemble, Problem, Recipe, simulate, solve
+from selftrain import Ensemble, Problem, Recipe, Trajectory, simulate, solve
 from selftrain.errors import InvalidInput
 from selftrain.losses import Squared
 from selftrain.observables import SYMBOLS
+from selftrain.runtime.files import write_netcdf
 from selftrain.simulation.ensemble import NAMES
 from selftrain.simulation.seed_record import MEASURED
 
@@ -68,6 +70,19 @@ def test_frames_and_files(runs: Ensemble, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="not a stored ensemble") as refused:
         Ensemble.load(tmp_path / "other.nc")
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_file_of_something_else_is_named_with_what_reads_it(
+    runs: Ensemble, tmp_path: Path
+) -> None:
+    stored = runs.save(tmp_path / "runs.nc")
+    with pytest.raises(InvalidInput) as refused:
+        Trajectory.load(stored)
+    said = "not a stored trajectory but an ensemble: read it with selftrain.Ensemble.load"
+    assert str(refused.value).endswith(said)
+    plain = write_netcdf(xr.Dataset({"error": ("t", runs.mean("error"))}), tmp_path / "plain.nc")
+    with pytest.raises(InvalidInput, match=r"but a dataset: read it with xarray\.open_dataset"):
+        Ensemble.load(plain)
 
 
 def test_large_seeds_are_kept_to_the_last_digit(tmp_path: Path) -> None:

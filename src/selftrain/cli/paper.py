@@ -159,7 +159,7 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
 
 
 def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
-    from ..paper.variation import NOT_JUDGED
+    from ..paper.variation import NOT_JUDGED, not_changed
     from ..paper.verdicts import claims_of, count, findings_of, judged, verdict
 
     rows: list[tuple[str, ...]] = []
@@ -188,6 +188,9 @@ def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
         )
     elif made:
         remark(NOT_JUDGED)
+    for record in made:
+        if record["unchanged"]:
+            remark(f"{record['figure']}: {not_changed(record['unchanged'])}")
     remark(
         f"{counted(len(made), 'figure')} with data and records in {folder}; page:"
         f" {folder}/index.html"

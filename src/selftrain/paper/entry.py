@@ -2,25 +2,27 @@
 
 A figure belongs to a paper (`papers`), whose file has its texts. Its module in `figures` has three
 functions: `tasks(quick)` returns the computations, `draw(data)` draws the figure, and `judge(data)`
-judges the claims.
+judges the claims. Optional: `caption_values(data)`, values for the caption; `JUDGED_ONLY`, names of
+tasks that are not drawn; `PANELS`, the panels of tasks that do not have all parameters.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import SelfTrainError
+from ..parameters import PARAMETERS
 from ..runtime.progress import ProgressOption
 from ..sweeps import Store, Task, complete
 from ..sweeps.store import Memory
 from . import setting
 from .papers import filled
 from .ruling import Judged
-from .variation import NOT_JUDGED, changed_tasks, described
+from .variation import NOT_JUDGED, changed_tasks, described, not_changed, unchanged
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,6 +34,9 @@ Data = Mapping[str, "xr.Dataset"]
 
 Tasks = Mapping[str, Task]
 """The computations of a figure with their grids, by name."""
+
+Claims = Iterator[Judged]
+"""The judged claims of the paper about a figure, and our findings."""
 
 Drawn = tuple["Drawing", Sequence["Line2D"]]
 """A drawing and the entries of its legend."""
@@ -103,7 +108,14 @@ class Figure:
         text = self._text(self.texts["chosen"])
         if not self.changes:
             return text
-        return f"{text} Changed here: {described(self.changes)}. {NOT_JUDGED}"
+        said = f"Changed here: {described(self.changes)}. {not_changed(self.unchanged)}"
+        return f"{text} {said.rstrip()} {NOT_JUDGED}"
+
+    @property
+    def unchanged(self) -> dict[str, tuple[str, ...]]:
+        """The panels that the changes leave as they are, by parameter."""
+        panels = getattr(self._own, "PANELS", {})
+        return unchanged(self.drawn_tasks(False), self.changes, panels)
 
     def caption(self, data: Data) -> str:
         """Return the caption, which explains symbols and markers."""
@@ -112,14 +124,26 @@ class Figure:
 
     def tasks(self, quick: bool) -> Tasks:
         """Return the tasks to compute, by name; `quick`: coarser grids and fewer seeds."""
+        if self.changes:
+            return changed_tasks(self.drawn_tasks(quick), self.changes)
         tasks: Tasks = self._own.tasks(quick)
-        return changed_tasks(tasks, self.changes) if self.changes else tasks
+        return tasks
+
+    def drawn_tasks(self, quick: bool) -> Tasks:
+        """Return the tasks that are drawn, with the parameters of the paper."""
+        judged_only = getattr(self._own, "JUDGED_ONLY", ())
+        tasks: Tasks = self._own.tasks(quick)
+        return {part: task for part, task in tasks.items() if part not in judged_only}
 
     def draw(self, data: Data) -> Drawing:
         """Draw the figure from its data."""
         from ..plots.paper_figures import finished
 
-        return finished(self._own.draw, data)
+        note = not_changed(self.unchanged)
+        for name in self.unchanged:
+            symbol = f"${PARAMETERS[name].symbol}$" if name in PARAMETERS else name
+            note = note.replace(f"`{name}`", symbol)
+        return finished(self._own.draw, data, note)
 
     def claims(self, data: Data, full: bool) -> list[Judged]:
         """Judge the claims of the paper about the figure.
@@ -170,11 +194,11 @@ class Figure:
         if self.changes:
             return []
         known: Mapping[str, Mapping[str, str]] = self.texts.get(kind, {})
-        judged: Sequence[Judged] = self._own.judge(data)
+        judged: Claims = self._own.judge(data)
         return [
             replace(
                 one,
-                ruling=one.ruling.version(full),
+                full=full,
                 texts={name: self._text(text, one.values) for name, text in known[one.key].items()},
             )
             for one in judged

@@ -24,10 +24,10 @@ ROUNDING = Bar(1e-9, "a thousand times the accuracy of the solver")
 def above_bayes(error: xr.DataArray, bayes: xr.DataArray) -> Judged:
     """Judge that no tuned recipe is below the Bayes error."""
     gap = float((error / bayes).min())
-    return Judged(
+    return everywhere(
         "above-bayes",
-        everywhere(below("largest shortfall", 1 - gap, ROUNDING)),
         f"The smallest ratio of an error to its Bayes error is {gap:.5f}.",
+        below("largest shortfall", 1 - gap, ROUNDING),
     )
 
 

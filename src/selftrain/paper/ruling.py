@@ -1,16 +1,16 @@
 """Verdicts on claims, from measured numbers and thresholds ("bars").
 
 A `Criterion` is a number with the range in which it is known to lie, and the `Bar` that it must be
-below or above; a sign or an order has no bar. A `Ruling` is a set of criteria that must all be met,
-and `Judged` a claim with its ruling. Bars are deviations (0.01 for "a ratio below 1.01"), so that
-they can be doubled and halved: `Ruling.sensitivity` is the verdict at both.
+below or above; a sign or an order has no bar. `Judged` is a claim with the criteria that must all
+be met. Bars are deviations (0.01 for "a ratio below 1.01"), so that they can be doubled and halved:
+`Judged.sensitivity` is the verdict at both.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot tell"
@@ -126,34 +126,38 @@ Rule = Callable[[bool | None], bool | None]
 
 
 @dataclass(frozen=True)
-class Ruling:
-    """Criteria that must all be met.
+class Judged:
+    """A claim of the paper, or a finding of ours: criteria that must all be met, and the verdict.
 
     Attributes:
-        quick_rule: what a quick version may conclude from them.
+        key: its key in the file of the paper.
+        found: the result, in words and numbers.
+        quick_rule: what a quick version may conclude from the criteria.
         full: whether the data are those of the full version.
+        case: the case, if one claim is judged in several cases.
+        values: values for placeholders of its texts that are not constants of the figure's module.
+        texts: `quote` and `test` of a claim of the paper, `says` of a finding of ours.
     """
 
+    key: str
+    found: str
     criteria: tuple[Criterion, ...]
     quick_rule: Rule
+    case: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
     full: bool = True
-
-    def version(self, full: bool) -> Ruling:
-        """Return the ruling for data of the full version, or of the quick one."""
-        return replace(self, full=full)
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool | None:
-        """The verdict; None if these data cannot decide."""
-        return self._judged(None, 1.0)
+        """Whether the claim holds; None if these data cannot decide."""
+        return self._with(None, 1.0)
 
     @property
     def sensitivity(self) -> tuple[Sensitivity, ...]:
         """The verdict at twice and at half of each bar, the others unchanged."""
         bars = dict.fromkeys(one.bar for one in self.criteria if one.bar is not None)
-        return tuple(
-            Sensitivity(bar, self._judged(bar, 2.0), self._judged(bar, 0.5)) for bar in bars
-        )
+        return tuple(Sensitivity(bar, self._with(bar, 2.0), self._with(bar, 0.5)) for bar in bars)
 
     @property
     def flips(self) -> str:
@@ -161,11 +165,11 @@ class Ruling:
         bar" if there is no bar.
 
         >>> few = Bar(0.05, "5 % are visible")
-        >>> decided(below("excess", 0.02, few)).flips
+        >>> decided("key", "", below("excess", 0.02, few)).flips
         'no'
-        >>> decided(below("excess", 0.03, few)).flips
+        >>> decided("key", "", below("excess", 0.03, few)).flips
         'half of 0.05: does not hold'
-        >>> decided(positive("growth", 0.03)).flips
+        >>> decided("key", "", positive("growth", 0.03)).flips
         'no bar'
         """
         if not self.sensitivity:
@@ -181,6 +185,10 @@ class Ruling:
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary for JSON."""
         return {
+            **self.texts,
+            **({"case": self.case} if "quote" in self.texts else {}),
+            "verdict": verdict_of(self.holds),
+            "found": self.found,
             "criteria": [one.to_dict() for one in self.criteria],
             "sensitivity": [
                 {"bar": bar.size, "twice": verdict_of(twice), "half": verdict_of(half)}
@@ -189,69 +197,43 @@ class Ruling:
             "flips": self.flips,
         }
 
-    def _judged(self, changed: Bar | None, factor: float) -> bool | None:
+    def _with(self, changed: Bar | None, factor: float) -> bool | None:
+        """Return the verdict with one bar multiplied by a factor."""
         met = [one.met(factor if one.bar == changed else 1.0) for one in self.criteria]
         together = False if False in met else None if None in met else True
         return together if self.full else self.quick_rule(together)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A claim of the paper, or a finding of ours, and the verdict on it.
+def everywhere(key: str, found: str, *criteria: Criterion, **about: Any) -> Judged:
+    """Judge a claim about all cases: a quick version (some cases) can refute but not prove it.
 
-    Attributes:
-        key: its key in the file of the paper.
-        ruling: the criteria that decide.
-        found: the result, in words and numbers.
-        case: the case, if one claim is judged in several cases.
-        values: values for placeholders of its texts that are not constants of the figure's module.
-        texts: `quote` and `test` of a claim of the paper, `says` of a finding of ours.
-    """
+    Arguments:
+        key, found, criteria, about: fields of `Judged`.
 
-    key: str
-    ruling: Ruling
-    found: str
-    case: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether the claim holds; None if these data cannot decide."""
-        return self.ruling.holds
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary for JSON."""
-        case = {"case": self.case} if "quote" in self.texts else {}
-        about = {"verdict": verdict_of(self.holds), "found": self.found}
-        return {**self.texts, **case, **about, **self.ruling.to_dict()}
-
-
-def everywhere(*criteria: Criterion) -> Ruling:
-    """Rule on a claim about all cases: a quick version (some cases) can refute but not prove it.
-
-    >>> good, bad = (everywhere(positive("x", value)) for value in (1.0, -1.0))
-    >>> good.version(full=False).holds, bad.version(full=False).holds, good.holds
+    >>> from dataclasses import replace
+    >>> good, bad = (everywhere("key", "", positive("x", value)) for value in (1.0, -1.0))
+    >>> replace(good, full=False).holds, replace(bad, full=False).holds, good.holds
     (None, False, True)
     """
-    return Ruling(criteria, lambda holds: False if holds is False else None)
+    return Judged(key, found, criteria, lambda holds: False if holds is False else None, **about)
 
 
-def somewhere(*criteria: Criterion) -> Ruling:
-    """Rule on a claim about at least one case: a quick version can prove but not refute it.
+def somewhere(key: str, found: str, *criteria: Criterion, **about: Any) -> Judged:
+    """Judge a claim about at least one case: a quick version can prove but not refute it.
 
-    >>> good, bad = (somewhere(positive("x", value)) for value in (1.0, -1.0))
-    >>> good.version(full=False).holds, bad.version(full=False).holds, bad.holds
+    >>> from dataclasses import replace
+    >>> good, bad = (somewhere("key", "", positive("x", value)) for value in (1.0, -1.0))
+    >>> replace(good, full=False).holds, replace(bad, full=False).holds, bad.holds
     (True, None, False)
     """
-    return Ruling(criteria, lambda holds: True if holds else None)
+    return Judged(key, found, criteria, lambda holds: True if holds else None, **about)
 
 
-def at_full_size(*criteria: Criterion) -> Ruling:
-    """Rule on a claim that only the long runs or many seeds of the full version can decide."""
-    return Ruling(criteria, lambda holds: None)
+def at_full_size(key: str, found: str, *criteria: Criterion, **about: Any) -> Judged:
+    """Judge a claim that only the long runs or many seeds of the full version can decide."""
+    return Judged(key, found, criteria, lambda holds: None, **about)
 
 
-def decided(*criteria: Criterion) -> Ruling:
-    """Rule on a claim that the quick version decides too, because it has all cases."""
-    return Ruling(criteria, lambda holds: holds)
+def decided(key: str, found: str, *criteria: Criterion, **about: Any) -> Judged:
+    """Judge a claim that the quick version decides too, because it has all cases."""
+    return Judged(key, found, criteria, lambda holds: holds, **about)

@@ -2,8 +2,8 @@
 
 A run writes into its folder, for each figure, `<id>.png` and `<id>.pdf`, its data as netCDF, and
 the record `<id>.json`: caption, claims and findings with the measured numbers, parameters, seeds,
-versions. `times.json` has the seconds; they are not in the records, so that an interrupted and
-resumed run leaves the same files as an uninterrupted one. `points.db` stores every computed point.
+versions. An interrupted and resumed run leaves the same files as an uninterrupted one: `points.db`
+stores every computed point.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
@@ -68,7 +67,6 @@ def run(
     asked = [varied(one, changes) for one in figures(names)] if changes else figures(names)
     folder = writable(Path(out))
     delete_unfinished(folder)
-    begin = time.perf_counter()
     store = Store(folder / "points.db")
     tasks = {one.id: one.tasks(quick) for one in asked}
     failures = complete(
@@ -80,33 +78,23 @@ def run(
     )
     failed = {one.id: _of(failures, tasks[one.id]) for one in asked}
     whole = [one for one in asked if not failed[one.id]]
-    made: dict[str, FigureOutcome] = {}
-    drawing: dict[str, float] = {}
-    for name, (record, seconds) in _finish_all(whole, store, quick, folder, workers, progress):
-        made[name], drawing[name] = FigureOutcome(name, record), seconds
-    points = {one.id: sum(t.taken(store) for t in tasks[one.id].values()) for one in whole}
-    _write_times(folder, points, drawing, time.perf_counter() - begin)
-    return [made.get(one.id, FigureOutcome(one.id, None, failed[one.id])) for one in asked]
+    made = dict(_finish_all(whole, store, quick, folder, workers, progress))
+    return [FigureOutcome(one.id, made.get(one.id), failed[one.id]) for one in asked]
 
 
 def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
     """Read the record of a figure; None if there is none or it is damaged."""
-    record = _read(Path(folder, f"{name}.json"))
+    try:
+        record = json.loads(Path(folder, f"{name}.json").read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
+        return None
     whole = (
-        record.get("figure") == name
+        isinstance(record, dict)
+        and record.get("figure") == name
         and record.keys() >= KEYS
         and all("flips" in one for one in [*record["claims"], *record["findings"]])
     )
     return record if whole else None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Read a JSON file; empty if it is missing or damaged."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def writable(folder: Path) -> Path:
@@ -121,15 +109,14 @@ def writable(folder: Path) -> Path:
     return folder
 
 
-def finish(one: Figure, quick: bool, folder: Path, data: Data) -> tuple[dict[str, Any], float]:
-    """Draw and judge a figure and write its files; return its record and the seconds taken."""
-    begin = time.perf_counter()
+def finish(one: Figure, quick: bool, folder: Path, data: Data) -> dict[str, Any]:
+    """Draw and judge a figure and write its files; return its record."""
     for part, values in data.items():
         write_netcdf(values, folder / _data_name(one.id, part, len(data)))
     _save(one.draw(data), folder / one.id)
     record = _record(one, quick, data)
     write_text(folder / f"{one.id}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
-    return record, time.perf_counter() - begin
+    return record
 
 
 def _of(failures: Iterable[Failure], tasks: Mapping[str, Task]) -> tuple[str, ...]:
@@ -151,8 +138,8 @@ def _finish_all(
     folder: Path,
     workers: int,
     progress: ProgressOption,
-) -> Iterator[tuple[str, tuple[dict[str, Any], float]]]:
-    """Finish figures in parallel; yield their ids with the result of `finish`."""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Finish figures in parallel; yield their ids with their records."""
 
     def data(one: Figure) -> Data:
         return {part: task.load(store) for part, task in one.tasks(quick).items()}
@@ -186,6 +173,7 @@ def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
         "from_paper": one.from_paper,
         "chosen": one.chosen,
         "changes": {name: list(values) for name, values in one.changes.items()},
+        "unchanged": {name: list(panels) for name, panels in one.unchanged.items()},
         "claims": [claim.to_dict() for claim in one.claims(data, not quick)],
         "findings": [finding.to_dict() for finding in one.findings(data, not quick)],
         "parameters": {
@@ -218,17 +206,3 @@ def _save(drawing: Drawing, path: Path) -> None:
     for suffix, metadata in undated.items():
         with replacing(path.with_name(f"{path.name}.{suffix}")) as part:
             drawing.savefig(part, format=suffix, metadata=metadata)
-
-
-def _write_times(
-    folder: Path, points: Mapping[str, float], drawing: Mapping[str, float], seconds: float
-) -> None:
-    """Write the seconds for the points and the drawing of each figure, and for this run."""
-    known = _read(folder / "times.json").get("figures")
-    figures = {
-        name: {"points_cpu": round(points[name], 3), "drawing": round(drawing[name], 3)}
-        for name in drawing
-    }
-    before = known if isinstance(known, dict) else {}
-    times = {"figures": before | figures, "last_run": round(seconds, 3)}
-    write_text(folder / "times.json", json.dumps(times, indent=1) + "\n")

@@ -1,13 +1,14 @@
 """A figure with other parameters: the same computations and drawing; claims are not judged.
 
-A change applies to every task of the figure that has the parameter, as an axis or as a fixed value.
+A change applies to every task that is drawn and has the parameter, as an axis or as a fixed value.
 Exception: if a task has one value on an axis on which another task has several, it was made for
-that value and keeps it. Tasks that become equal are computed and drawn once.
+that value and keeps it. Tasks that become equal are computed and drawn once. The picture and the
+record name the panels that a change leaves as they are (`unchanged`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def parameters(one: Figure) -> dict[str, tuple[Any, ...]]:
     version.
     """
     found: dict[str, dict[Any, None]] = {}
-    for task in one.tasks(False).values():
+    for task in one.drawn_tasks(False).values():
         single = {name: (value,) for name, value in task.grid.fixed.items()}
         for name, values in {**task.grid.axes, **single}.items():
             if name in (*OF_PROBLEM, *OF_RECIPE, LENGTH):
@@ -65,16 +66,50 @@ def varied(one: Figure, changes: Mapping[str, Any]) -> Figure:
 def changed_tasks(parts: Mapping[str, Task], wanted: Changes) -> dict[str, Task]:
     """Return the tasks of a figure with changed grids; of equal tasks, only the first."""
     made: dict[str, Task] = {}
-    several = {
-        name for task in parts.values() for name, axis in task.grid.axes.items() if len(axis) > 1
-    }
     for part, task in parts.items():
-        made_for = {name for name, axis in task.grid.axes.items() if len(axis) == 1} & several
-        changes = {name: values for name, values in wanted.items() if name not in made_for}
+        changes = {name: wanted[name] for name in wanted if _follows(parts, part, name)}
         changed = replace(task, grid=_grid(task.grid, changes))
         if changed not in made.values():
             made[part] = changed
     return made
+
+
+def unchanged(
+    parts: Mapping[str, Task], wanted: Changes, panels: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the panels that each changed parameter leaves as they are, if there are any.
+
+    Arguments:
+        panels: the names of panels by the task that they show.
+    """
+    found = {
+        name: tuple(dict.fromkeys(panels[p] for p in parts if not _follows(parts, p, name)))
+        for name in wanted
+    }
+    return {name: places for name, places in found.items() if places}
+
+
+def _follows(parts: Mapping[str, Task], part: str, name: str) -> bool:
+    """Return whether a task has a parameter and was not made for one value of it."""
+    grid = parts[part].grid
+    several = any(len(task.grid.axes.get(name, ())) > 1 for task in parts.values())
+    return name in grid.fixed or len(grid.axes.get(name, ())) > (1 if several else 0)
+
+
+def not_changed(unchanged: Mapping[str, Sequence[str]]) -> str:
+    """Say which parameters leave which panels as they are.
+
+    >>> not_changed({"rho": ("(a)", "(c), a limit"), "steps": ("(b)",)})
+    'Not changed by `rho`: (a); (c), a limit. Not changed by `steps`: (b).'
+    >>> not_changed({"rho": ("(c)",), "delta": ("(c)",)})
+    'Not changed by `rho`, `delta`: (c).'
+    """
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, panels in unchanged.items():
+        names.setdefault(tuple(panels), []).append(f"`{name}`")
+    return " ".join(
+        f"Not changed by {', '.join(of)}: {'; '.join(panels)}." for panels, of in names.items()
+    )
 
 
 def described(wanted: Changes) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from ..errors import InvalidInput, nearest
 from .style import entries, legend_under, styled
-
-__all__ = ["Layout", "Picture", "draw_panels", "new_axes", "new_picture", "whole_figure"]
 
 
 class Picture(Figure):
@@ -66,11 +64,12 @@ class Layout(NamedTuple):
 
 
 def draw_panels(
-    panels: Mapping[str, Callable[[Axes], None]],
+    panels: Mapping[str, Callable[..., None]],
     layout: Layout,
     panel: str | None = None,
     ax: Axes | None = None,
     figure: Figure | SubFigure | None = None,
+    **given: Any,
 ) -> Figure:
     """Draw all panels with a legend under them, or one panel with a legend on its axes.
 
@@ -79,6 +78,7 @@ def draw_panels(
         panel: the one panel to draw; the first if only `ax` is given.
         ax: axes for that panel; by default new ones.
         figure: an empty figure, or a part of one, for all panels; by default a new one.
+        given: arguments of all functions besides their axes.
     """
     with styled():
         if panel is not None or ax is not None:
@@ -86,7 +86,7 @@ def draw_panels(
             if name not in panels:
                 raise InvalidInput("panel", name, nearest(str(name), panels))
             one = new_axes(ax)
-            panels[name](one)
+            panels[name](one, **given)
             drawn_on = whole_figure(one)
             if entries(one) and one.get_legend() is None:
                 if ax is None:
@@ -98,7 +98,7 @@ def draw_panels(
         places = canvas.subplots(layout.rows, layout.columns, squeeze=False).flat
         drawn = dict(zip(panels, places, strict=True))
         for name, place in drawn.items():
-            panels[name](place)
+            panels[name](place, **given)
         if layout.legend:
             named = layout.legend_of or tuple(panels)
             legend_under(canvas, entries(*(drawn[name] for name in named)), layout.legend)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,9 +37,8 @@ def plot_classes(
         figure: an empty figure, or a part of one, to draw on; by default a new one.
     """
     draws = {"error": _error, "recall": _recall, "labels": _labels, "confusion": _confusion}
-    each = {name: partial(draw, run=run) for name, draw in draws.items()}
     layout = Layout(2, 2, 7.2, 6.4, 5, title=f"{run.protocol.classes} classes")
-    return draw_panels(each, layout, panel, ax, figure)
+    return draw_panels(draws, layout, panel, ax, figure, run=run)
 
 
 def _error(ax: Axes, run: ClassTrajectory) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,8 +29,7 @@ def plot_clusters(
         panel: draw one panel only: "spectrum" or "shares".
         ax: axes for that panel (the spectrum if `panel` is None); by default new ones.
     """
-    draws = {name: partial(draw, clusters=clusters) for name, draw in PANELS.items()}
-    return draw_panels(draws, Layout(1, 2, 8.0, 3.2, 4), panel, ax)
+    return draw_panels(PANELS, Layout(1, 2, 8.0, 3.2, 4), panel, ax, clusters=clusters)
 
 
 def spectra(clusters: Clusters) -> tuple[Array, Array]:
@@ -77,7 +75,4 @@ def draw_shares(ax: Axes, clusters: Clusters) -> None:
     ax.set(xlabel="leading directions", ylabel="cumulative fraction", ylim=(0, 1.03))
 
 
-PANELS = {
-    "spectrum": draw_spectrum,
-    "shares": draw_shares,
-}
+PANELS = {"spectrum": draw_spectrum, "shares": draw_shares}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,23 +46,22 @@ def plot_path(
     >>> len(plot_path(path).axes)
     4
     """
-    draws = {name: partial(draw, path=path, runs=runs) for name, draw in PANELS.items()}
-    named = ("error", "size", "bias")
-    layout = Layout(2, 2, 7.2, 6.0, legend_of=named, title=_title(path))
-    return draw_panels(draws, layout, panel, ax, figure)
+    layout = Layout(2, 2, 7.2, 6.0, legend_of=("error", "size", "bias"), title=_title(path))
+    return draw_panels(PANELS, layout, panel, ax, figure, path=path, runs=runs)
 
 
-def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> None:
     """Draw the error and mark its smallest value."""
     points, best = _points(path), path.best
     ax.set_title(r"generalisation error  $\epsilon_g$")
     ax.plot(points.tau, points.error, color=style.BLUE, label=r"$\lambda_U \to 0$")
-    ax.plot(best.tau, best.error, "o", color=style.BLUE, mfc="white", label=_described(best))
+    label = rf"smallest {best.error:.4f} at $\tau={best.tau:.3g}$ ({best.where})"
+    ax.plot(best.tau, best.error, "o", color=style.BLUE, mfc="white", label=label)
     _finish(ax, path, runs, lambda run: (run.error,))
     style.errors_axis(ax)
 
 
-def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> None:
     """Draw the squared cosine, and mark the times at which it reaches 1/2 and 0.99."""
     points = _points(path)
     ax.set_title(r"squared cosine  $M = m^2/q$")
@@ -75,7 +73,7 @@ def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = (
     ax.set_ylim(min(0.0, ax.get_ylim()[0]), 1.02)
 
 
-def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> None:
     """Draw the squared norm and the overlap with the cluster direction."""
     points = _points(path)
     ax.set_title("norm and overlap")
@@ -86,7 +84,7 @@ def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) ->
         style.logarithmic(ax)
 
 
-def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory]) -> None:
     """Draw the bias, and the bias in units of the norm."""
     points = _points(path)
     ax.set_title("bias")
@@ -96,12 +94,7 @@ def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) ->
     _finish(ax, path, runs, lambda run: (run.bias, run.bias_to_norm))
 
 
-PANELS = {
-    "error": draw_error,
-    "direction": draw_direction,
-    "size": draw_size,
-    "bias": draw_bias,
-}
+PANELS = {"error": draw_error, "direction": draw_direction, "size": draw_size, "bias": draw_bias}
 
 
 def _points(path: ContinuumPath) -> Points:
@@ -116,15 +109,13 @@ def _finish(
 ) -> None:
     """Draw discrete runs, dashed, and the axis of time."""
     for run, color in zip(runs, (style.BLACK, style.GREY, BROWN), strict=False):
-        ridge = run.recipe.at_steps(run.problem.steps).lambda_u[0]
-        times = _times(run)
+        ridges = run.recipe.at_steps(run.problem.steps).lambda_u
+        times = np.append(0.0, np.cumsum(ridges))
         within = times <= path.until * (1 + 1e-9)
+        look: dict[str, Any] = {"color": color, "linestyle": _DASHES, "linewidth": 1}
         for place, values in enumerate(quantities(run)):
-            label = None if place else rf"$\lambda_U = {ridge:g}$"
-            ax.plot(
-                times[within], values[within], color=color, linestyle=_DASHES, linewidth=1,
-                label=label,
-            )  # fmt: skip
+            label = None if place else rf"$\lambda_U = {ridges[0]:g}$"
+            ax.plot(times[within], values[within], label=label, **look)
     ax.set_xlabel(r"time  $\tau = \lambda_U t$")
     ax.set_xlim(0, path.until)
 
@@ -202,15 +193,6 @@ def plot_annealing(
         error.legend(fontsize=6.5)
         style.legend_under(figure, style.entries(norm), 4)
     return figure
-
-
-def _times(run: Trajectory) -> Array:
-    return np.append(0.0, np.cumsum(run.recipe.at_steps(run.problem.steps).lambda_u))
-
-
-def _described(best: tuple[float, float, str]) -> str:
-    tau, error, where = best
-    return rf"smallest {error:.4f} at $\tau={tau:.3g}$ ({where})"
 
 
 def _title(path: ContinuumPath) -> str:

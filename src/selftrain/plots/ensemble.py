@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ..simulation.comparison import expected
 from . import style
 from .canvas import Layout, draw_panels
 from .classes import class_color
@@ -92,7 +93,8 @@ def draw_quantity(
     ax.set_title(TITLES[name])
     by_class = name in ("class_errors", "label_shares")
     if trajectory is not None:
-        for k, column in enumerate(_columns(getattr(trajectory, name), name)):
+        told = expected(trajectory, name, ensembles[0].classes)
+        for k, column in enumerate(_columns(told, name)):
             color = class_color(k) if by_class else style.GREY
             ax.plot(trajectory.t, column, color=color, label=None if by_class else "theory")
     for index, ensemble in enumerate(ensembles):
@@ -102,7 +104,7 @@ def draw_quantity(
             assert ensembles[0].problem is not None
             style.draw_lowest(ax, ensembles[0].problem)
         style.errors_axis(ax)
-    elif name == "q" and trajectory is not None and _ranges(trajectory.q):
+    elif name == "q" and trajectory is not None and np.nanmin(told) < 0.01 * np.nanmax(told):
         style.logarithmic(ax)
     style.steps_axis((ax,), int(ensembles[0].t[-1]))
 
@@ -111,11 +113,6 @@ def _columns(values: Array, name: str) -> Array:
     """Return a quantity as rows over t: one row, or one per class; class errors become recall."""
     rows = np.asarray(values).reshape(len(values), -1).T
     return 1.0 - rows if name == "class_errors" else rows
-
-
-def _ranges(values: Array) -> bool:
-    """Return whether values range over more than two decades."""
-    return bool(np.nanmin(values) < 0.01 * np.nanmax(values))
 
 
 def _points(ax: Axes, ensemble: Ensemble, name: str, index: int, total: int, spread: str) -> None:

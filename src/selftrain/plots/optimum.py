@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,12 @@ if TYPE_CHECKING:
 
     from ..tuning.optimum import Optimum
 
-COLORS = {"lambda_u": style.YELLOW, "threshold": style.GREEN, "sharpness": style.SKY}
+SHOWN = {
+    "lambda_u": ("ridge", style.YELLOW),
+    "threshold": ("threshold", style.GREEN),
+    "sharpness": ("sharpness", style.SKY),
+}
+"""Hyperparameters that may differ from step to step: words and colours."""
 
 
 def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
@@ -33,8 +37,8 @@ def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None 
     >>> len(plot_optimum(optimize(problem, over=("lambda_u",), starts=1)).axes)
     3
     """
-    draws = {name: partial(draw, optimum=optimum) for name, draw in PANELS.items()}
-    return draw_panels(draws, Layout(1, 3, 9.6, 3.8, 4, ("error", "recipe")), panel, ax)
+    layout = Layout(1, 3, 9.6, 3.8, 4, ("error", "recipe"))
+    return draw_panels(PANELS, layout, panel, ax, optimum=optimum)
 
 
 def draw_error(ax: Axes, optimum: Optimum) -> None:
@@ -57,16 +61,12 @@ def draw_recipe(ax: Axes, optimum: Optimum) -> None:
     steps = optimum.problem.steps
     t = np.arange(1, steps + 1)
     written = optimum.recipe.at_steps(steps)
-    shown = [
-        name
-        for name in ("lambda_u", "threshold", "sharpness")
-        if name in optimum.bounds or (name == "sharpness" and "annealing" in optimum.bounds)
-    ]
-    for name in shown:
-        values = getattr(written, name)
-        ax.plot(t, values, color=COLORS[name], label=f"${PARAMETERS[name].symbol}$")
-    positive = all((getattr(written, name) > 0).all() for name in shown)
-    if shown and positive:
+    free = {*optimum.bounds, *(("sharpness",) if "annealing" in optimum.bounds else ())}
+    drawn = {name: getattr(written, name) for name in SHOWN if name in free}
+    for name, values in drawn.items():
+        word, color = SHOWN[name]
+        ax.plot(t, values, color=color, label=f"{word} ${PARAMETERS[name].symbol}$")
+    if drawn and all((values > 0).all() for values in drawn.values()):
         style.logarithmic(ax)
     style.steps_axis((ax,), steps)
 
@@ -85,8 +85,4 @@ def draw_search(ax: Axes, optimum: Optimum) -> None:
     ax.axvline(optimum.solves, color=style.GREY, linewidth=0.7)
 
 
-PANELS = {
-    "error": draw_error,
-    "recipe": draw_recipe,
-    "search": draw_search,
-}
+PANELS = {"error": draw_error, "recipe": draw_recipe, "search": draw_search}

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, product
 from string import ascii_lowercase
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,19 +39,27 @@ no line joins them.
 
 
 def finished(
-    draw: Callable[[Any], tuple[Figure, Sequence[Line2D]]], data: Mapping[str, xr.Dataset]
+    draw: Callable[[Any], tuple[Figure, Sequence[Line2D]]],
+    data: Mapping[str, xr.Dataset],
+    note: str = "",
 ) -> Figure:
     """Draw a figure in the common style, with letters on its panels and a legend on the right.
 
     Arguments:
         draw: returns the figure and the entries of its legend.
+        note: a remark above the panels.
     """
     with styled():
         figure, handles = draw(data)
-        if len(figure.axes) > 1:
-            letter(figure.axes)
+        letters = ascii_lowercase if len(figure.axes) > 1 else ""
+        for ax, name in zip(figure.axes, letters, strict=False):
+            ax.set_title(f"({name})  {ax.get_title(loc='left')}".rstrip(), loc="left")
         if handles:
-            legend_right(figure, handles)
+            right: Any = {"loc": "outside right upper", "fontsize": 7.5, "frameon": False}
+            figure.legend(handles=list(handles), **right)
+        if note:
+            lines = wrap(note, int(12 * figure.get_figwidth()))
+            figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=8)
     return figure
 
 
@@ -75,13 +84,6 @@ def canvas(
     return figure, axes
 
 
-def letter(axes: Iterable[Axes]) -> None:
-    """Put (a), (b), ... before the titles of panels, in the order given."""
-    for ax, name in zip(axes, ascii_lowercase, strict=False):
-        title = ax.get_title(loc="left")
-        ax.set_title(f"({name})  {title}" if title else f"({name})", loc="left")
-
-
 def series(
     ax: Axes,
     x: Any,
@@ -97,32 +99,18 @@ def series(
         jump: break the line between neighbours that differ by more than this factor.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    breaks = np.arange(1, y.size)[:0]
     if jump is not None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.abs(np.diff(np.log(np.where(y > 0, y, np.nan))))
-        breaks = np.arange(1, y.size)[ratio > np.log(jump)]
-    ax.plot(
-        np.insert(x, breaks, np.nan), np.insert(y, breaks, np.nan), color=color, marker=marker,
-        linestyle="solid" if filled else DASHED, mfc=color if filled else "white", markersize=4,
-        linewidth=1.2,
-    )  # fmt: skip
+        breaks = 1 + np.flatnonzero(np.abs(np.diff(np.log(positive(y)))) > np.log(jump))
+        x, y = np.insert(x, breaks, np.nan), np.insert(y, breaks, np.nan)
+    ax.plot(x, y, **_look(color, marker, "solid" if filled else DASHED, filled))
 
 
 def measured(
-    ax: Axes,
-    x: Any,
-    mean: Any,
-    spread: Any,
-    color: str,
-    marker: str,
-    size: float = 3.5,
+    ax: Axes, x: Any, mean: Any, spread: Any, color: str, marker: str, size: float = 3.5
 ) -> None:
     """Draw markers with error bars."""
-    ax.errorbar(
-        x, mean, spread, color=color, marker=marker, linestyle="none", markersize=size,
-        elinewidth=0.8,
-    )  # fmt: skip
+    look: Any = {"color": color, "marker": marker, "markersize": size, "elinewidth": 0.8}
+    ax.errorbar(x, mean, spread, linestyle="none", **look)
 
 
 def systems(ax: Axes, x: Any, values: xr.DataArray, color: str, marker: str, **size: Any) -> None:
@@ -196,10 +184,14 @@ def handle(
     """Return an entry of a legend."""
     from matplotlib.lines import Line2D
 
-    return Line2D(
-        [], [], color=color, marker=marker, linestyle=line, label=text, markersize=4,
-        mfc=color if filled else "white", linewidth=1.2,
-    )  # fmt: skip
+    return Line2D([], [], label=text, **_look(color, marker, line, filled))
+
+
+def _look(color: str, marker: str, line: Any, filled: bool) -> dict[str, Any]:
+    """Return the look of a curve and of its entry in the legend."""
+    face = color if filled else "white"
+    look = {"color": color, "marker": marker, "linestyle": line, "mfc": face}
+    return {**look, "markersize": 4, "linewidth": 1.2}
 
 
 def switch_legend(on: str, off: str) -> list[Line2D]:
@@ -229,11 +221,6 @@ def rho_colors(rhos: Iterable[float]) -> dict[float, str]:
 def rho_legend(rhos: Iterable[float]) -> list[Line2D]:
     r"""Return legend entries of the colours of $\rho$."""
     return value_legend(r"\rho", rho_colors(rhos))
-
-
-def legend_right(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """Put one legend for all panels at the right of the figure."""
-    figure.legend(handles=list(handles), loc="outside right upper", fontsize=7.5, frameon=False)
 
 
 def positive(values: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,9 +26,11 @@ def plot_plan(plan: Plan, *, panel: str | None = None, ax: Axes | None = None) -
         panel: draw one panel only: "errors" or "gain".
         ax: axes for that panel (the errors if `panel` is None); by default new ones.
     """
-    draws = {name: partial(draw, plan=plan) for name, draw in PANELS.items()}
     title = f"Advice: {plan.advice}"
-    return draw_panels(draws, Layout(1, 2, 8.6, 3.2, 0, title=title), panel, ax)
+    figure = draw_panels(PANELS, Layout(1, 2, 8.6, 3.2, 0, title=title), panel, ax, plan=plan)
+    if panel is not None and ax is None:
+        figure.suptitle(title, fontsize=9)
+    return figure
 
 
 def plan_card(plan: Plan) -> str:

@@ -98,6 +98,8 @@ def _lines(ax: Axes, data: xr.Dataset, names: list[str], axis: str) -> None:
 
 def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
     down, across = (str(dim) for dim in data[name].dims)
+    _scale(ax, data, across, "x")  # before the contours: their labels take room on the screen
+    _scale(ax, data, down, "y")
     z = data[name].values
     x, y = data[across].values, data[down].values
     finite = bool(np.isfinite(z).all())
@@ -120,8 +122,6 @@ def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
         canvas = ax.figure
         canvas.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     ax.grid(False)
-    _scale(ax, data, across, "x")
-    _scale(ax, data, down, "y")
 
 
 def _collapse(at: Array) -> Array:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..parameters import PARAMETERS
+from ..sweeps.named_tasks import optimized
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,20 +68,26 @@ def settings(values: Mapping[str, Any]) -> str:
 
 
 def shared(data: xr.Dataset, shown: Sequence[str]) -> str:
-    """Return the title of a sweep: the quantities, and below them the fixed parameters."""
+    """Return the title of a sweep: the quantities, and below them the fixed parameters and those
+    that were optimised.
+    """
     values: dict[str, Any] = {
         **json.loads(data.attrs.get("problem", "{}")),
         **json.loads(data.attrs.get("recipe", "{}")),
         **{str(name): one.item() for name, one in data.coords.items() if one.ndim == 0},
     }
-    drawn = {*data.dims, *data.data_vars}
-    values = {name: value for name, value in values.items() if name not in drawn}
+    options = json.loads(data.attrs.get("options", "{}"))
+    free = optimized(options) if data.attrs.get("task") == "optimize" else set()
+    gone = {*data.dims, *data.data_vars, *free}
+    values = {name: value for name, value in values.items() if name not in gone}
     title = words(shown[0]) if len(shown) == 1 else ""
     steps = values.pop("steps", None)
     if steps is not None:
         reach = "within" if list(shown) == ["collapsed_at"] else "after"
         title = f"{title} {reach} {steps} step{'' if steps == 1 else 's'}".lstrip()
-    return "\n".join(filter(None, (title[:1].upper() + title[1:], settings(values))))
+    best = ", ".join(f"${PARAMETERS[name].symbol}$" for name in PARAMETERS if name in free)
+    tuned = f"optimised at every point: {best}" if free else ""
+    return "\n".join(filter(None, (title[:1].upper() + title[1:], settings(values), tuned)))
 
 
 def _piece(name: str, value: Any) -> str:

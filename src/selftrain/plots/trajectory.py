@@ -46,33 +46,41 @@ def plot_trajectory(
     >>> len(plot_trajectory(run).axes)
     4
     """
-    draws = PANELS | {"error": partial(draw_error, limits=limits)}
-    each = {name: partial(_panel, run=trajectory, draw=draw) for name, draw in draws.items()}
+    draws: dict[str, Callable[..., None]] = {
+        "error": partial(draw_error, limits=limits),
+        "cosine": draw_cosine,
+        "size": draw_size,
+        "bias": draw_bias,
+    }
+    each = {name: partial(_panel, draw=draw) for name, draw in draws.items()}
     layout = Layout(2, 2, 7.2, 6.0, 4, title=_title(trajectory))
-    return draw_panels(each, layout, panel, ax, figure)
+    return draw_panels(each, layout, panel, ax, figure, run=trajectory)
 
 
 def _panel(ax: Axes, run: Trajectory, draw: Callable[[Axes, Trajectory], None]) -> None:
-    """Draw one panel with its axis of steps."""
+    """Draw one panel with its axis of steps; shade the steps after a collapse or a failure."""
     draw(ax, run)
     style.steps_axis((ax,), run.problem.steps)
-    _mark_end(ax, run)
+    first = run.collapsed_at if run.failure is None else run.failure.step
+    if first is not None:
+        ax.axvspan(first - 0.5, ax.get_xlim()[1], color=style.GREY, alpha=0.15, linewidth=0)
+        ax.axvline(first - 0.5, color=style.GREY, linewidth=0.9, linestyle=(0, (2, 2)))
 
 
-def _line(ax: Axes, run: Trajectory, values: Array, color: str, label: str = "") -> None:
+def _line(
+    ax: Axes, run: Trajectory, values: Array, color: str, begin: int = 0, **look: Any
+) -> None:
+    """Draw a quantity against t, from step `begin` on."""
     marker = "o" if run.problem.steps <= style.MANY_STEPS else ""
-    ax.plot(run.t, values, color=color, marker=marker, label=label or None)
+    ax.plot(run.t[begin:], values[begin:], color=color, marker=marker, **look)
 
 
 def draw_error(ax: Axes, run: Trajectory, limits: bool = True) -> None:
     """Draw the error, dotted after a collapse, with the Bayes errors."""
     ax.set_title(r"generalisation error  $\epsilon_g$")
-    end = run.collapsed_at
     _line(ax, run, np.where(np.isfinite(run.m), run.error, np.nan), style.BLUE)
-    if end is not None:
-        marker = "o" if run.problem.steps <= style.MANY_STEPS else ""
-        after: dict[str, Any] = {"linestyle": "dotted", "marker": marker, "mfc": "w"}
-        ax.plot(run.t[end:], run.error[end:], color=style.BLUE, **after)
+    if run.collapsed_at is not None:
+        _line(ax, run, run.error, style.BLUE, run.collapsed_at, linestyle="dotted", mfc="w")
     if limits:
         style.draw_lowest(ax, run.problem)
     style.errors_axis(ax)
@@ -87,8 +95,8 @@ def draw_cosine(ax: Axes, run: Trajectory) -> None:
 def draw_size(ax: Axes, run: Trajectory) -> None:
     """Draw the squared norm and the overlap with the cluster direction."""
     ax.set_title("norm and overlap")
-    _line(ax, run, run.q, style.ORANGE, "$q$")
-    _line(ax, run, run.m, style.PURPLE, "$m$")
+    _line(ax, run, run.q, style.ORANGE, label="$q$")
+    _line(ax, run, run.m, style.PURPLE, label="$m$")
     shown = np.concatenate([run.q, run.m])
     shown = shown[np.isfinite(shown)]
     if shown.min() > 0 and shown.max() > 100 * shown.min():
@@ -99,24 +107,8 @@ def draw_bias(ax: Axes, run: Trajectory) -> None:
     """Draw the bias, and the bias in units of the norm."""
     ax.set_title("bias")
     ax.axhline(0, color=style.GREY, linewidth=0.7)
-    _line(ax, run, run.bias, style.BLACK, "$B$")
-    _line(ax, run, run.bias_to_norm, style.SKY, r"$B/\sqrt{q}$")
-
-
-PANELS: dict[str, Callable[..., None]] = {
-    "error": draw_error,
-    "cosine": draw_cosine,
-    "size": draw_size,
-    "bias": draw_bias,
-}
-
-
-def _mark_end(ax: Axes, run: Trajectory) -> None:
-    """Shade the steps after a collapse or a failure; the title says which it is."""
-    first = run.collapsed_at if run.failure is None else run.failure.step
-    if first is not None:
-        ax.axvspan(first - 0.5, ax.get_xlim()[1], color=style.GREY, alpha=0.15, linewidth=0)
-        ax.axvline(first - 0.5, color=style.GREY, linewidth=0.9, linestyle=(0, (2, 2)))
+    _line(ax, run, run.bias, style.BLACK, label="$B$")
+    _line(ax, run, run.bias_to_norm, style.SKY, label=r"$B/\sqrt{q}$")
 
 
 def _title(run: Trajectory) -> str:

@@ -115,13 +115,16 @@ def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
     try:
         with xr.open_dataset(io.BytesIO(_checked(path)), engine="scipy") as file:
             data = file.load()
-        if data.attrs["kind"] != f"selftrain.{kind}":
-            raise KeyError("kind")
+        found = str(data.attrs.get("kind", "")).removeprefix("selftrain.")
+        if found != kind:
+            read = f"selftrain.{found}.load" if found else "xarray.open_dataset"
+            what = f"not a stored {kind.lower()} but {_named(found)}: read it with {read}"
+            raise InvalidInput("path", str(path), what)
         yield data
     except FileNotFoundError:
         raise
     except InvalidInput as error:
-        if error.field not in ("loss", "labeler"):
+        if error.field not in ("loss", "labeler"):  # it says all, or is about something else
             raise
         accepted = (
             f"its {error.field} {error.value!r} is not registered: call "
@@ -132,3 +135,9 @@ def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
         reason = " ".join(str(error).split())[:100]
         accepted = f"not a stored {kind.lower()} ({reason})"
         raise InvalidInput("path", str(path), accepted) from None
+
+
+def _named(kind: str) -> str:
+    """Return a kind of file with its article."""
+    word = kind.lower() or "dataset"
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"

@@ -246,24 +246,25 @@ class _Pair(NamedTuple):
 def _pairs(ensemble: Ensemble, theory: Any) -> Iterator[_Pair]:
     """Yield the quantities that are compared."""
     for name in COMPARED if ensemble.classes == 2 else COMPARED_CLASSES:
-        expected = _expected(theory, name, ensemble.classes)
+        told = expected(theory, name, ensemble.classes)
         losses = {type(fit.loss) for fit in ensemble.protocol.fits}
-        if expected is None or (name == "label_shares" and Squared in losses):
+        if told is None or (name == "label_shares" and Squared in losses):
             continue  # soft labels of the squared loss are not probabilities
         seen = ensemble.components(name).items()
-        for (key, runs), one in zip(seen, entries(name, expected, 1).values(), strict=True):
+        for (key, runs), one in zip(seen, entries(name, told, 1).values(), strict=True):
             resolution, unit = np.zeros(one.size), np.abs(one)
             if name in SHARES:
                 count = np.maximum(np.isfinite(runs).sum(axis=0), 1)
                 resolution = 1.0 / (count * ensemble.alpha * ensemble.features)
                 unit = np.ones(one.size)
-            elif name == "bias" or expected.ndim > 1:  # an entry may be zero
-                unit = np.hypot(one, np.sqrt(_expected(theory, "q", ensemble.classes)))
+            elif name == "bias" or told.ndim > 1:  # an entry may be zero
+                unit = np.hypot(one, np.sqrt(expected(theory, "q", ensemble.classes)))
             yield _Pair(key, runs, one, resolution, unit)
 
 
-def _expected(theory: Any, name: str, classes: int) -> Any:
-    """Return a quantity of the theory; None if the theory does not have it.
+def expected(theory: Any, name: str, classes: int) -> Any:
+    """Return a quantity of the theory in the units of an ensemble; None if the theory does not have
+    it.
 
     The theory of a protocol with two classes is in two scores, which are minus and plus half the
     logit; they are converted.

@@ -169,7 +169,7 @@ def check_optimize(problem: Problem, recipe: Recipe, **options: Any) -> None:
 def optimized(options: Mapping[str, Any]) -> set[str]:
     """Return the parameters that `optimize` varies with these options."""
     both = (options.get("over", DEFAULT_OVER), options.get("schedule", ()))
-    return {name for names in both for name in (names if isinstance(names, tuple) else [names])}
+    return {name for names in both for name in ([names] if isinstance(names, str) else names)}
 
 
 def _given(recipe: Recipe) -> dict[str, Any] | None:

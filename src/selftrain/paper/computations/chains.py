@@ -15,7 +15,6 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.optimize import minimize
 
-from ...arrays import Array
 from ...errors import NoGradient, StageError
 from ...parameters import LARGEST_RIDGE, SEARCH_BOUNDS, SMALLEST_RIDGE
 from ...problem import Problem
@@ -31,7 +30,7 @@ from ...tuning.supervised import (
     supervised_optimum,
 )
 from .outputs import outputs
-from .tuned import TOLERANCE, constants, tuned
+from .tuned import TOLERANCE, better, constant, constants, tuned
 
 MEASURED = ("error", "one_minus_cosine", "q", "m", "bias", "chi")
 RIDGES = ("lambda_l", "lambda_u")
@@ -53,15 +52,7 @@ FADED_SEARCH = 60
 zero over the steps)."""
 
 
-def chain(
-    alpha_l: float,
-    alpha_u: float,
-    rho: float,
-    delta: float,
-    selection: bool,
-    heuristics: bool,
-    longest: int,
-) -> dict[str, Any]:
+def chain(selection: bool, heuristics: bool, longest: int, **setting: Any) -> dict[str, Any]:
     """Tune the run of every T = 1, 2, 4, ..., `longest`, and measure its last step.
 
     Batches of less than one sample per feature shrink the weights by a factor in every step: the
@@ -72,6 +63,7 @@ def chain(
         selection: tune the threshold too.
         heuristics: fix the bias, and tune the annealing of the labels too.
         longest: the last T, a power of two.
+        setting: the other fields of the problem.
     """
     lengths = 2 ** np.arange(int(longest).bit_length())
     rows: list[dict[str, Any]] = []
@@ -79,7 +71,7 @@ def chain(
     best: Optimum | None = None
     faded: Recipe | None = None
     for length in lengths.tolist():
-        problem = Problem(alpha_l, alpha_u, rho, delta, steps=length)
+        problem = Problem(**setting, steps=length)
         try:
             if faded is not None:
                 raise NoGradient("shorter runs have faded already")
@@ -108,7 +100,7 @@ def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
     """
     if last is not None:
         yield longer(last.recipe)
-        if _number(last.recipe.lambda_u) < 1e-8:
+        if constant(last.recipe, "lambda_u") < 1e-8:
             yield last.recipe
     if last is None or length <= SETTLED:
         yield Recipe(lambda_l=0.05, lambda_u=min(0.5 / length, 0.9 * LARGEST_RIDGE))
@@ -139,44 +131,41 @@ def selected(problem: Problem, plain: Optimum, last: Optimum | None = None) -> O
         found = tuned(problem, (*RIDGES, "threshold"), starts)
     except NoGradient:
         return plain
-    return min(found, plain, key=lambda one: one.error)
+    return better(found, plain)
 
 
 def longer(recipe: Recipe) -> Recipe:
     """Return a recipe for twice the steps: half the ridge, unless that is at its upper bound."""
-    ridge = _number(recipe.lambda_u)
+    ridge = constant(recipe, "lambda_u")
     return recipe.replace(
         lambda_u=ridge if ridge > 0.5 * LARGEST_RIDGE else max(ridge / 2, 2 * SMALLEST_RIDGE),
-        annealing=_number(recipe.annealing) / 2,
+        annealing=constant(recipe, "annealing") / 2,
     )
 
 
 def _row(best: Optimum) -> dict[str, Any]:
     run = best.trajectory
-    before = (float(run.m[-2]), float(run.q[-2]), float(run.bias[-2]))
-    batch = (float(best.problem.unlabeled.rho[-1]), float(best.problem.unlabeled.delta[-1]))
     return {
         **{name: float(getattr(run, name)[-1]) for name in MEASURED},
         **constants(best.recipe, *CHOSEN),
         **_references(best.labeled_only, best.supervised, best.bayes),
-        "hardness": _hardness_along(best),
-        "hardness_soft": hardness(*before, *batch, 1.0),
+        "hardness": np.array([_hardness_at(best, share) for share in ALONG]),
+        "hardness_soft": _hardness_at(best, 1.0, sharpness=1.0),
         "first_order": math.inf if _at_the_end(best) else best.first_order,
         "faded": 0.0,
     }
 
 
-def _hardness_along(best: Optimum) -> Array:
-    """Return the hardness of the labels at the steps `ALONG`, from the models that label them."""
+def _hardness_at(best: Optimum, share: float, sharpness: float | None = None) -> float:
+    """Return the hardness of the labels of a step, from the model that labels; `share`: the step as
+    a fraction of T.
+    """
     run, steps = best.trajectory, best.problem.steps
-    sharpness, batches = best.recipe.at_steps(steps).sharpness, best.problem.unlabeled
-    made = []
-    for share in ALONG:
-        t = max(1, round(share * steps))
-        model = (float(run.m[t - 1]), float(run.q[t - 1]), float(run.bias[t - 1]))
-        batch = (float(batches.rho[t - 1]), float(batches.delta[t - 1]))
-        made.append(hardness(*model, *batch, float(sharpness[t - 1])))
-    return np.array(made)
+    before = max(1, round(share * steps)) - 1
+    used = best.recipe.at_steps(steps).sharpness if sharpness is None else [sharpness] * steps
+    batches = best.problem.unlabeled
+    columns = (run.m, run.q, run.bias, batches.rho, batches.delta, used)
+    return hardness(*(float(column[before]) for column in columns))
 
 
 def hardness(m: float, q: float, bias: float, rho: float, delta: float, sharpness: float) -> float:
@@ -214,7 +203,7 @@ def _at_the_end(best: Optimum) -> bool:
     confirm runs below it.
     """
     low = best.bounds["lambda_u"][0]
-    return low > SMALLEST_RIDGE and _number(best.recipe.lambda_u) < 1.05 * low
+    return low > SMALLEST_RIDGE and constant(best.recipe, "lambda_u") < 1.05 * low
 
 
 def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe, dict[str, Any]]:
@@ -249,7 +238,7 @@ def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe
     }
     if problem.unlabeled.rho[0] != 0.5:
         return start, row
-    begin = [math.log(_number(start.lambda_u)), _number(start.threshold)][: len(bounds)]
+    begin = [math.log(constant(start, "lambda_u")), constant(start, "threshold")][: len(bounds)]
     found = minimize(
         error,
         begin,
@@ -280,15 +269,6 @@ def _references(
     }
 
 
-def _number(value: Any) -> float:
-    return float(value)
-
-
-def _seconds(selection: bool, heuristics: bool, longest: int, **_: Any) -> float:
-    steps = 2 * longest + 50
-    return steps * (0.005 if selection else 0.003 if heuristics else 0.0018)
-
-
 CHAIN = Computation(
     chain,
     {
@@ -311,22 +291,19 @@ CHAIN = Computation(
         **outputs("", "along", along="t/T"),
         **outputs("", "T", "along", hardness="E|2p - 1|"),
     },
-    seconds=_seconds,
+    seconds=lambda selection, heuristics, longest, **_: (
+        (2 * longest + 50) * (0.005 if selection else 0.003 if heuristics else 0.0018)
+    ),
 )
 
 
-def fixed_ridge(
-    alpha_l: float, alpha_u: float, delta: float, lambda_l: float, lambda_u: float, longest: int
-) -> dict[str, Any]:
-    """Solve balanced runs of T = 1, 2, 4, ..., `longest` steps at fixed ridges, and return their
+def fixed_ridge(lambda_l: float, lambda_u: float, longest: int, **setting: Any) -> dict[str, Any]:
+    """Solve runs of T = 1, 2, 4, ..., `longest` steps at fixed ridges, and return their
     last step.
     """
     lengths = 2 ** np.arange(int(longest).bit_length())
     recipe = Recipe(lambda_l, lambda_u)
-    runs = [
-        solve(Problem(alpha_l, alpha_u, 0.5, delta, steps=length), recipe)
-        for length in lengths.tolist()
-    ]
+    runs = [solve(Problem(**setting, steps=length), recipe) for length in lengths.tolist()]
     return {
         "T": lengths,
         "chi": np.array([run.chi[-1] for run in runs]),

@@ -33,14 +33,7 @@ small class collapse.
 
 
 def best(
-    alpha_l: float,
-    alpha_u: float,
-    rho: float,
-    delta: float,
-    steps: int,
-    reused: bool,
-    kept: bool,
-    heuristics: bool,
+    alpha_u: float, steps: int, reused: bool, kept: bool, heuristics: bool, **setting: Any
 ) -> Optimum:
     """Tune the recipe of one case.
 
@@ -49,15 +42,14 @@ def best(
         reused: all unlabelled samples in every step, or fresh batches.
         kept: labelled samples in every step, or in step 0 only.
         heuristics: fix the bias and tune the annealing too.
+        setting: the other fields of the problem.
     """
     problem = Problem(
-        alpha_l,
-        alpha_u if reused else alpha_u / steps,
-        rho,
-        delta,
+        alpha_u=alpha_u if reused else alpha_u / steps,
         steps=steps,
         batches="reused" if reused else "fresh",
         keep_labeled=float(kept),
+        **setting,
     )
     names = ("lambda_l", "lambda_u", "annealing")[: 3 if heuristics else 2]
     for start in STARTS:

@@ -19,7 +19,6 @@ from ...arrays import Array
 from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
-from ...simulation.simulate import simulate
 from ...sweeps import Computation
 from ...theory.bayes import bayes_error
 from ...theory.causal.setting import before_reuse, setting_of
@@ -27,6 +26,7 @@ from ...theory.causal.solve import run_one_replicate
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
 from .outputs import outputs
+from .tuned import one_system
 
 UNIT = {"logistic": 1.0, "squared": 2.0}
 """Ratio of our ridge to that of the paper, by loss."""
@@ -154,7 +154,7 @@ def check_run(
 ) -> Any:  # fmt: skip
     """Simulate the same fits on one finite system."""
     problem, recipe = _given(loss, ridges, sharpness, setting)
-    runs = simulate(problem, recipe, features, [seed], probes=0, progress=False)
+    runs = one_system(problem, recipe, features, seed)
     return {"fit": np.arange(problem.steps + 1), "error": runs.error[0]}
 
 

@@ -7,7 +7,7 @@ $(\lambda_L, \lambda_U, \Gamma)$ minimise the error of the last step in the larg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -16,13 +16,12 @@ from scipy.special import ndtri
 
 from ...arrays import Array
 from ...problem import Problem
-from ...simulation.simulate import simulate
 from ...sweeps import Computation, Output
 from ...theory.bayes import bayes_path
 from ...tuning.optimum import Optimum
 from .chains import CHOSEN, RIDGES, plain_starts, selected
 from .outputs import outputs
-from .tuned import constants, tuned
+from .tuned import constants, one_system, tuned
 
 SHOWN = ("q", "m", "bias", "error")
 SYMBOLS = {"q": "q^{(t)}", "m": "m^{(t)}", "bias": "B^{(t)}", "error": r"\epsilon_g^{(t)}"}
@@ -31,10 +30,10 @@ LEVELS = np.linspace(0.02, 0.98, 25)
 
 
 @lru_cache(maxsize=16)
-def best(alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int) -> Optimum:
+def best(**setting: Any) -> Optimum:
     """Tune the ridges and the threshold."""
-    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
-    return selected(problem, tuned(problem, RIDGES, plain_starts(steps)))
+    problem = Problem(**setting)
+    return selected(problem, tuned(problem, RIDGES, plain_starts(problem.steps)))
 
 
 def theory(**setting: Any) -> dict[str, Any]:
@@ -49,10 +48,8 @@ def theory(**setting: Any) -> dict[str, Any]:
 def finite_run(features: int, seed: int, **setting: Any) -> dict[str, Any]:
     """Simulate one system of N features at the tuned recipe, over t."""
     found = best(**setting)
-    ensemble = simulate(
-        found.trajectory.problem, found.recipe, features, [seed], probes=0, progress=False
-    )
-    return {"t": ensemble.t, **{name: ensemble.values(name)[0] for name in SHOWN}}
+    runs = one_system(found.problem, found.recipe, features, seed)
+    return {"t": runs.t, **{name: runs.values(name)[0] for name in SHOWN}}
 
 
 class Law(NamedTuple):
@@ -106,38 +103,18 @@ def _at(
     return Law(edges, curve, density(curve), points, cdf(points))
 
 
-def _samples(features: int, seed: int, **setting: Any) -> Callable[[int], dict[str, Array]]:
-    """Simulate one system; return its weights and selected training logits as a function of t."""
-    found = best(**setting)
-    ensemble = simulate(
-        found.trajectory.problem,
-        found.recipe,
-        features,
-        [seed],
-        probes=0,
-        keep_weights=True,
-        keep_logits=True,
-        progress=False,
-    )
-    (vectors,) = ensemble.vectors
-    return lambda t: {
-        "weights": vectors.weights[t],
-        "logits": vectors.logits[t][vectors.selected[t]],
-    }
-
-
-def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
+def histogram(**given: Any) -> dict[str, Any]:
     """Return histograms of weights and selected training logits of one system at the steps `shown`,
-    and the densities of their laws.
+    and the densities of their laws; arguments as for `_over_steps`.
     """
-    return _over_steps(_bins, features, seed, shown, setting)
+    return _over_steps(_bins, **given)
 
 
-def shares(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
+def shares(**given: Any) -> dict[str, Any]:
     """Return the empirical distribution functions of weights and selected training logits of one
     system at the steps `shown`, and the distribution functions of their laws.
     """
-    return {"level": LEVELS, **_over_steps(_below, features, seed, shown, setting)}
+    return {"level": LEVELS, **_over_steps(_below, **given)}
 
 
 def _over_steps(
@@ -145,12 +122,18 @@ def _over_steps(
     features: int,
     seed: int,
     shown: tuple[int, ...],
-    setting: Mapping[str, Any],
+    **setting: Any,
 ) -> dict[str, Any]:
-    samples = _samples(features, seed, **setting)
+    """Simulate one system, and compare its samples with their laws at the steps `shown`."""
+    found = best(**setting)
+    runs = one_system(
+        found.problem, found.recipe, features, seed, keep_weights=True, keep_logits=True
+    )
+    (vectors,) = runs.vectors
     columns: dict[str, list[Any]] = {}
     for t in shown:
-        for what, sample in samples(t).items():
+        selected = vectors.logits[t][vectors.selected[t]]
+        for what, sample in (("weights", vectors.weights[t]), ("logits", selected)):
             for name, value in compare(sample, laws(t, **setting)[what]).items():
                 columns.setdefault(f"{what}_{name}", []).append(value)
     return {"step": np.array(shown), **{name: np.array(one) for name, one in columns.items()}}

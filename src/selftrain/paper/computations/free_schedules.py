@@ -25,7 +25,7 @@ from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, helped_starts, plain_starts, selected
 from .outputs import outputs
-from .tuned import references, tuned
+from .tuned import better, references, tuned
 
 WAYS = ("constant", "selection or annealing", "free ridge", "all free")
 """Ways to tune; the second is selection if the bias is trained, annealing if it is fixed."""
@@ -43,9 +43,7 @@ LIMIT = 120
 """Largest number of iterations of a search for a schedule; results include the last gradient."""
 
 
-def schedules(
-    alpha_l: float, alpha_u: float, rho: float, delta: float, fix_bias: bool, longest: int
-) -> dict[str, Any]:
+def schedules(fix_bias: bool, longest: int, **setting: Any) -> dict[str, Any]:
     """Tune in all `WAYS` for T = 4, 16, 64, ..., `longest`.
 
     Returns:
@@ -54,7 +52,7 @@ def schedules(
     lengths = [4**k for k in range(1, 10) if 4**k <= longest]
     chains: list[dict[str, Optimum]] = []
     for steps in lengths:
-        problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
+        problem = Problem(**setting, steps=steps)
         chains.append(_ways(problem, fix_bias, chains[-1] if chains else {}))
 
     def table(measure: Any) -> Array:
@@ -88,8 +86,7 @@ def _ways(problem: Problem, fix_bias: bool, last: dict[str, Optimum]) -> dict[st
     else:
         second = selected(problem, constant)
     ridge = _freed(problem, ("lambda_u",), constant.recipe, last.get("free ridge"))
-    begin = min(ridge, second, key=lambda one: one.error)
-    every = _freed(problem, FREE, begin.recipe, last.get("all free"))
+    every = _freed(problem, FREE, better(ridge, second).recipe, last.get("all free"))
     return dict(zip(WAYS, (constant, second, ridge, every), strict=True))
 
 
@@ -106,7 +103,7 @@ def _freed(problem: Problem, free: tuple[str, ...], start: Recipe, last: Optimum
     begins = [_spelled_out(start, problem.steps, free)]
     if last is not None:
         begins.append(_stretched(last, problem.steps, free))
-    return min((_searched(problem, free, start) for start in begins), key=lambda one: one.error)
+    return better(*(_searched(problem, free, start) for start in begins))
 
 
 def _searched(problem: Problem, free: tuple[str, ...], start: Recipe) -> Optimum:

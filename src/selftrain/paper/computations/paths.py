@@ -27,11 +27,9 @@ TIME_SCALES = 8.0
 """Smallest length of the path, in units of the time scale of the direction at its start."""
 
 
-def path(
-    alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int, loss: str
-) -> dict[str, Any]:
+def path(steps: int, **setting: Any) -> dict[str, Any]:
     """Compute the squared cosine of the tuned run and of its limit, each at its own times."""
-    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps, loss=loss)
+    problem = Problem(**setting, steps=steps)
     best = _best(problem)
     run, recipe = best.trajectory, best.recipe
     ridge = float(recipe.at_steps(steps).lambda_u[0])

@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
-from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
-from ...simulation.simulate import simulate
 from ...sweeps import Computation
 from ...theory.bayes import bayes_error
 from ...theory.continuum.best_direction import best_direction
@@ -28,6 +26,7 @@ from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
 from ..algorithm1 import picard
 from .outputs import outputs
+from .tuned import one_system
 
 STEPS = 4
 CHANGING: dict[str, Any] = {
@@ -44,8 +43,8 @@ the standard error is below a fiftieth of that of all finite systems together.
 """
 
 LEVELS = np.linspace(0.1, 0.9, 9)
-GROUPS = ((0, True), (1, True), (0, False), (1, False))
-"""Groups of training samples: class, and whether selected."""
+GROUPS = [(t, y, chosen) for t in range(1, STEPS + 1) for chosen in (True, False) for y in (0, 1)]
+"""Groups of training samples: step, class, and whether selected."""
 
 SHOWN = 121
 SWEEPS = 600
@@ -93,34 +92,17 @@ def _of_the_process() -> tuple[Array, Array, Array]:
 
 
 @lru_cache(maxsize=1)
-def _logit_points() -> Array:
-    """Return, for each step and group, logits at which the law has about the probabilities
-    `LEVELS`.
+def _logit_law() -> tuple[Array, Array]:
+    """Return, for each of `GROUPS`, logits at which the law has about the probabilities `LEVELS`,
+    and its distribution function there.
     """
-    points = []
-    for t in range(1, STEPS + 1):
-        drawn = _run().training_logits(t).sample(50_000, seed=t)
-        points.append(
-            [
-                np.quantile(drawn.u[(drawn.y == y) & (drawn.selected == chosen)], LEVELS)
-                for y, chosen in GROUPS
-            ]
-        )
-    return np.array(points)
-
-
-@lru_cache(maxsize=1)
-def _logit_law() -> Array:
-    """Return the distribution functions of the laws at `_logit_points`."""
-    return np.array(
-        [
-            [
-                _run().training_logits(t).cdf(_logit_points()[t - 1, index], y=y, selected=chosen)
-                for index, (y, chosen) in enumerate(GROUPS)
-            ]
-            for t in range(1, STEPS + 1)
-        ]
-    )
+    points, below = [], []
+    for t, y, chosen in GROUPS:
+        law = _run().training_logits(t)
+        drawn = law.sample(50_000, seed=t)
+        points.append(np.quantile(drawn.u[(drawn.y == y) & (drawn.selected == chosen)], LEVELS))
+        below.append(law.cdf(points[-1], y=y, selected=chosen))
+    return np.array(points), np.array(below)
 
 
 def laws_of_a_system(features: int, seed: int) -> dict[str, Any]:
@@ -128,15 +110,8 @@ def laws_of_a_system(features: int, seed: int) -> dict[str, Any]:
     from Predictions 1 to 4.
     """
     run = _run()
-    ensemble = simulate(
-        run.problem,
-        run.recipe,
-        features,
-        [seed],
-        probes=0,
-        keep_weights=True,
-        keep_logits=True,
-        progress=False,
+    ensemble = one_system(
+        run.problem, run.recipe, features, seed, keep_weights=True, keep_logits=True
     )
     (vectors,) = ensemble.vectors
     paths = np.array(vectors.weights).T
@@ -148,36 +123,29 @@ def laws_of_a_system(features: int, seed: int) -> dict[str, Any]:
         "functions": (_functions(paths).mean(axis=1) - means) / deviations,
         "bias": (ensemble.values("bias")[0] - run.bias) / run.m,
         "error": ensemble.values("error")[0] / run.error - 1,
-        "logits": np.ravel(_logit_shares(vectors) - _logit_law()),
+        "logits": np.ravel(_logit_shares(vectors) - _logit_law()[1]),
     }
 
 
 def _logit_shares(vectors: Any) -> Array:
-    """Return the proportions of training logits below `_logit_points`, by step and group."""
+    """Return the proportions of the training logits of each of `GROUPS` below the points of the
+    law.
+    """
     shares = []
-    for t in range(1, STEPS + 1):
-        classes, chosen, logits = vectors.classes[t], vectors.selected[t], vectors.logits[t]
-        for index, (y, kept) in enumerate(GROUPS):
-            group = np.sort(logits[(classes == (y == 1)) & (chosen == kept)])
-            below = np.searchsorted(group, _logit_points()[t - 1, index], side="right")
-            shares.append(below / max(group.size, 1))
-    return np.array(shares).reshape(STEPS, len(GROUPS), LEVELS.size)
+    for (t, y, chosen), points in zip(GROUPS, _logit_law()[0], strict=True):
+        of_group = (vectors.classes[t] == (y == 1)) & (vectors.selected[t] == chosen)
+        group = np.sort(vectors.logits[t][of_group])
+        shares.append(np.searchsorted(group, points, side="right") / max(group.size, 1))
+    return np.array(shares)
 
 
 def small_step(
-    alpha_l: float,
-    alpha_u: float,
-    rho: float,
-    delta: float,
-    lambda_l: float,
-    lambda_u: float,
-    threshold: float,
-    fix_bias: bool,
+    lambda_l: float, lambda_u: float, threshold: float, fix_bias: bool, **setting: Any
 ) -> dict[str, Any]:
     r"""Solve one step with a small ridge: return $\hat\chi$ and $q - R^2/q'$ (Prediction 5), and
     the change of M compared with $C M'(1 - M')\lambda_U$ (Prediction 6).
     """
-    problem = Problem(alpha_l, alpha_u, rho, delta, steps=1)
+    problem = Problem(**setting, steps=1)
     recipe = Recipe(lambda_l, lambda_u, threshold=threshold, fix_bias=fix_bias)
     run = solve(problem, recipe, 1e-12)
     noise = measured_noise(run)
@@ -218,19 +186,11 @@ def squared_run(
     }
 
 
-def turn(
-    alpha_l: float,
-    alpha_u: float,
-    rho: float,
-    delta: float,
-    lambda_l: float,
-    loss: str,
-    fix_bias: bool,
-) -> dict[str, Any]:
+def turn(lambda_l: float, fix_bias: bool, **setting: Any) -> dict[str, Any]:
     """Follow the path in continuous time until the direction is found; return 1 - M, |bias| over
     the norm, the norm, and the smallest rate C.
     """
-    problem = Problem(alpha_l, alpha_u, rho, delta, steps=1, loss=loss)
+    problem = Problem(**setting, steps=1)
     found = best_direction(problem, Recipe(lambda_l, fix_bias=fix_bias), tolerance=1e-7)
     path = found.path
     at = path(np.linspace(0.0, path.until, SHOWN))
@@ -248,37 +208,16 @@ def infinite_ridge(alpha: float, delta: float, ridge: float) -> dict[str, float]
     """Return the supervised error of balanced classes at a large ridge, and the Bayes error."""
     problem = Problem(alpha, 1.0, 0.5, delta, steps=0)
     run = solve(problem, Recipe(lambda_l=ridge), 1e-12)
-    return {
-        "error": float(
-            generalization_error(run.m, run.q, run.bias, np.asarray(0.5), np.asarray(delta))[0]
-        ),
-        "bayes": bayes_error(problem).labeled_only,
-    }
+    return {"error": float(run.error[0]), "bayes": bayes_error(problem).labeled_only}
 
 
-def sweeps(
-    alpha_l: float,
-    alpha_u: float,
-    rho: float,
-    delta: float,
-    steps: int,
-    lambda_l: float,
-    lambda_u: float,
-    damping: float,
-) -> dict[str, Any]:
+def sweeps(lambda_l: float, lambda_u: float, damping: float, **setting: Any) -> dict[str, Any]:
     """Run Algorithm 1, started as in the paper; return the largest number of sweeps of a step and
     the largest difference of an error from the solver's, both NaN if it does not converge.
     """
-    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
-    recipe = Recipe(lambda_l, lambda_u)
-    run = picard(
-        problem,
-        recipe,
-        damping=damping,
-        tolerance=1e-8,
-        max_iterations=SWEEPS,
-        on_failure="partial",
-    )
+    problem, recipe = Problem(**setting), Recipe(lambda_l, lambda_u)
+    settled: Any = {"tolerance": 1e-8, "max_iterations": SWEEPS}
+    run = picard(problem, recipe, damping=damping, **settled, on_failure="partial")
     off = float(np.abs(run.error - solve(problem, recipe).error).max())
     return {"sweeps": float(run.iterations.max()) if run.converged else math.nan, "off": off}
 

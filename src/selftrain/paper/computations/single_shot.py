@@ -8,29 +8,27 @@ from __future__ import annotations
 
 import itertools
 from functools import lru_cache
+from typing import Any
 
 from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
-from ...simulation.simulate import simulate
 from ...sweeps import Computation
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
 from ...tuning.optimum import Optimum
 from .outputs import outputs
-from .tuned import constants, references, tuned
+from .tuned import constants, one_system, references, tuned
 
 
 @lru_cache(maxsize=256)
-def best(
-    alpha_l: float, alpha_u: float, rho: float, delta: float, largest: float
-) -> tuple[Optimum, Trajectory]:
+def best(largest: float, **setting: Any) -> tuple[Optimum, Trajectory]:
     """Search for the best pair of ridges for T = 1; return the optimum, and the run at that pair.
 
     At very large ridges the error is too flat for a gradient. So the result of the search is
     compared with the bounds themselves, at the full accuracy of the solver.
     """
-    problem = Problem(alpha_l, alpha_u, rho, delta, steps=1)
+    problem = Problem(**setting, steps=1)
     starts = [
         Recipe(lambda_l, lambda_u)
         for lambda_l in (1e-3, 0.3 * largest)
@@ -52,7 +50,7 @@ def _confirmed(problem: Problem, recipe: Recipe) -> Trajectory | None:
         return None
 
 
-def single_shot(**setting: float) -> dict[str, float]:
+def single_shot(**setting: Any) -> dict[str, float]:
     """Return the large-system limit at the best ridges."""
     found, run = best(**setting)
     return {
@@ -63,15 +61,12 @@ def single_shot(**setting: float) -> dict[str, float]:
     }
 
 
-def single_shot_run(features: int, seed: int, **setting: float) -> dict[str, float]:
+def single_shot_run(features: int, seed: int, **setting: Any) -> dict[str, float]:
     """Simulate one system of N features at the same ridges."""
     _, run = best(**setting)
-    ensemble = simulate(run.problem, run.recipe, features, [seed], probes=0, progress=False)
-    return {
-        "error": float(ensemble.error[0, -1]),
-        "one_minus_cosine": float(ensemble.one_minus_cosine[0, -1]),
-        "bias_to_norm": float(ensemble.bias_to_norm[0, -1]),
-    }
+    runs = one_system(run.problem, run.recipe, features, seed)
+    names = ("error", "one_minus_cosine", "bias_to_norm")
+    return {name: float(runs.values(name)[0, -1]) for name in names}
 
 
 SINGLE_SHOT = Computation(

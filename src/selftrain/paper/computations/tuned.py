@@ -16,6 +16,8 @@ from ...errors import NoGradient, StageError
 from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...problem import Problem
 from ...recipe import Recipe
+from ...simulation.ensemble import Ensemble
+from ...simulation.simulate import simulate
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
 from ...tuning.search import ROUGH, Search
@@ -59,6 +61,20 @@ def tuned(
     raise NoGradient("no recipe near the best one has a run that is confirmed")
 
 
+def better(*optima: Optimum) -> Optimum:
+    """Return the optimum with the smallest error, the first of equals."""
+    return min(optima, key=lambda one: one.error)
+
+
+def one_system(
+    problem: Any, recipe: Recipe | None, features: int, seed: int, **options: Any
+) -> Ensemble:
+    """Simulate one finite system of N features."""
+    return simulate(
+        problem, recipe, features=features, seeds=[seed], probes=0, progress=False, **options
+    )
+
+
 def references(best: Optimum) -> dict[str, float]:
     """Return the errors that a tuned run is compared with."""
     return {
@@ -70,7 +86,12 @@ def references(best: Optimum) -> dict[str, float]:
 
 def constants(recipe: Recipe, *names: str) -> dict[str, Any]:
     """Return hyperparameters that are the same at every step, as numbers."""
-    return {name: float(np.ravel(getattr(recipe, name))[0]) for name in names}
+    return {name: constant(recipe, name) for name in names}
+
+
+def constant(recipe: Recipe, name: str) -> float:
+    """Return a hyperparameter that is the same at every step, as a number."""
+    return float(np.ravel(getattr(recipe, name))[0])
 
 
 def _raised(

@@ -18,40 +18,30 @@ from ...errors import NoGradient
 from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
-from ...simulation.simulate import simulate
 from ...sweeps import Computation
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, helped_starts, plain_starts
 from .outputs import outputs
-from .tuned import constants, references, tuned
+from .tuned import better, constants, one_system, references, tuned
 
 WAYS = ("neither", "annealing", "bias fixed", "both")
 
 
-def ablation(
-    alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int
-) -> dict[str, Any]:
+def ablation(steps: int, **setting: Any) -> dict[str, Any]:
     """Compute the errors of the four combinations `WAYS` after T steps, and reference errors."""
-    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
+    problem = Problem(**setting, steps=steps)
     neither = tuned(problem, RIDGES, plain_starts(steps))
-    fixed = tuned(problem, RIDGES, _fixed(neither.recipe, steps))
+    starts = [neither.recipe, *plain_starts(steps)]
+    fixed = tuned(problem, RIDGES, [start.replace(fix_bias=True) for start in starts])
     annealed = tuned(problem, (*RIDGES, "annealing"), _annealed(neither.recipe, steps))
     both = tuned(problem, (*RIDGES, "annealing"), [*helped_starts(steps), fixed.recipe])
-    best = (neither, min(annealed, neither, key=_error), fixed, min(both, fixed, key=_error))
+    best = (neither, better(annealed, neither), fixed, better(both, fixed))
     return {
         "way": np.arange(len(WAYS)),
         "error": np.array([one.error for one in best]),
         "annealing": np.array([constants(one.recipe, "annealing")["annealing"] for one in best]),
         **references(neither),
     }
-
-
-def _error(one: Optimum) -> float:
-    return one.error
-
-
-def _fixed(neither: Recipe, steps: int) -> list[Recipe]:
-    return [start.replace(fix_bias=True) for start in (neither, *plain_starts(steps))]
 
 
 def _annealed(neither: Recipe, steps: int) -> list[Recipe]:
@@ -69,10 +59,10 @@ MEASURED = ("error", "one_minus_cosine", "bias_to_norm")
 
 
 @lru_cache(maxsize=64)
-def best(alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int) -> Optimum:
+def best(**setting: Any) -> Optimum:
     """Tune both heuristics."""
-    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
-    return tuned(problem, (*RIDGES, "annealing"), helped_starts(steps))
+    problem = Problem(**setting)
+    return tuned(problem, (*RIDGES, "annealing"), helped_starts(problem.steps))
 
 
 def theory(**setting: Any) -> dict[str, Any]:
@@ -105,8 +95,8 @@ def _naive(problem: Problem) -> float:
 def finite(features: int, seed: int, **setting: Any) -> dict[str, Any]:
     """Simulate one system of N features at the same recipe, and return its last step."""
     found = best(**setting)
-    ensemble = simulate(found.problem, found.recipe, features, [seed], probes=0, progress=False)
-    values = {name: float(ensemble.values(name)[0, -1]) for name in MEASURED}
+    runs = one_system(found.problem, found.recipe, features, seed)
+    values = {name: float(runs.values(name)[0, -1]) for name in MEASURED}
     cosine = 1.0 - values["one_minus_cosine"]
     return {**values, "best_bias": _with_best_bias(cosine, found.problem)}
 

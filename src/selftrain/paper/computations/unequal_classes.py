@@ -8,7 +8,7 @@ is due to their directions.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,11 +18,11 @@ from ...mixture.clusters import Clusters
 from ...problem import Problem
 from ...protocol import Fit, Protocol, SampleGroup, Use, protocol_of
 from ...recipe import Recipe
-from ...simulation.simulate import simulate
 from ...sweeps import Computation, Output
 from ...theory.causal.classes import ClassTrajectory, largest_score
 from ...theory.solve import solve
 from .outputs import outputs
+from .tuned import one_system
 
 WAYS = ("naive", "heuristics", "weighted")
 NAIVE = Recipe(lambda_l=0.2, lambda_u=0.02)
@@ -33,23 +33,15 @@ OTHERS = 1e-9
 be positive."""
 
 
-class Setting(NamedTuple):
-    """Proportions, clusters and samples per feature."""
-
-    proportions: tuple[float, ...]
-    clusters: Clusters
-    alpha_l: float
-    alpha_u: float
-
-
-def setting(classes: int) -> Setting:
-    """Return the setting of three classes, or of any other number (the figure uses ten)."""
+def setting(classes: int, steps: int = 0) -> Problem:
+    """Return the problem of three classes, or of any other number (the figure uses ten)."""
     if classes == 3:
         clusters = Clusters.from_gram(1.5 * (np.eye(3) - 1 / 3), 0.5)
-        return Setting((0.7, 0.2, 0.1), clusters, 1.0, 3.0)
+        return Problem(1.0, 3.0, (0.7, 0.2, 0.1), steps=steps, clusters=clusters)
     shares = 0.75 ** np.arange(classes)
     clusters = Clusters.simplex(classes, distance=2.5, delta=0.5)
-    return Setting(tuple((shares / shares.sum()).tolist()), clusters, 2.0, 4.0)
+    proportions = tuple((shares / shares.sum()).tolist())
+    return Problem(2.0, 4.0, proportions, steps=steps, clusters=clusters)
 
 
 def protocol(classes: int, way: str, steps: int) -> Protocol:
@@ -57,14 +49,14 @@ def protocol(classes: int, way: str, steps: int) -> Protocol:
 
     "weighted" splits the labelled samples into one group per class, with equal total weights.
     """
-    shares, clusters, alpha_l, alpha_u = setting(classes)
-    problem = Problem(alpha_l, alpha_u, shares, steps=steps, clusters=clusters)
+    problem = setting(classes, steps)
+    shares, clusters = problem.rho, problem.test_clusters
     plain = protocol_of(problem, NAIVE if way == "naive" else HELPED)
     if way != "weighted":
         return plain
     single = np.where(np.eye(classes) > 0, 1 - (classes - 1) * OTHERS, OTHERS)
     groups = [
-        SampleGroup(f"class {k}", alpha_l * share, tuple(single[k].tolist()), clusters)
+        SampleGroup(f"class {k}", problem.alpha_l * share, tuple(single[k].tolist()), clusters)
         for k, share in enumerate(shares)
     ]
     first = Fit(
@@ -96,9 +88,7 @@ def rare_class(classes: int, way: str, steps: int) -> dict[str, Any]:
 
 def rare_class_run(classes: int, way: str, steps: int, features: int, seed: int) -> dict[str, Any]:
     """Simulate one finite system."""
-    runs = simulate(
-        protocol(classes, way, steps), features=features, seeds=[seed], probes=0, progress=False
-    )
+    runs = one_system(protocol(classes, way, steps), None, features, seed)
     recall = np.diagonal(runs.confusion[0], axis1=1, axis2=2)
     made = {"t": np.arange(steps + 1), "class": np.arange(classes)}
     return {**made, "error": runs.error[0], "recall": recall}

@@ -10,9 +10,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.two_heuristics import ABLATION, WAYS
-from ..entry import Data, Drawn, Tasks, fixed
+from ..entry import Claims, Data, Drawn, Tasks, fixed
 from ..judge import ROUNDING, listed, listed_by
-from ..ruling import Bar, Judged, above, below, decided, everywhere, positive
+from ..ruling import Bar, above, below, decided, everywhere, positive
 from ..setting import AMOUNTS, RHOS
 
 NEITHER, ANNEALING, BIAS, BOTH = range(len(WAYS))
@@ -54,42 +54,36 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     ways = data["ways"]
     ratio = ways["error"] / ways["supervised"]
     skewed = ratio.sel(rho=[0.4, 0.2])
     gain = 1 - skewed / skewed.isel(way=NEITHER)
     of_way = [ratio.isel(way=way) for way in range(len(WAYS))]
     best = ways["annealing"]
-    return [
-        Judged(
-            "neither-alone",
-            decided(
-                below("largest gain of annealing alone", gain.isel(way=ANNEALING).max(), LITTLE),
-                positive("smallest loss of a fixed bias alone", -gain.isel(way=BIAS).max()),
-                above("smallest gain of both", gain.isel(way=BOTH).min(), MUCH),
-            ),
-            "Error over that of supervised learning (ridge in (0, 0.1]): "
-            f"{listed_by('rho', ratio, '{:.3f}', names=WAYS)}.",
+    yield decided(
+        "neither-alone",
+        "Error over that of supervised learning (ridge in (0, 0.1]): "
+        f"{listed_by('rho', ratio, '{:.3f}', names=WAYS)}.",
+        below("largest gain of annealing alone", gain.isel(way=ANNEALING).max(), LITTLE),
+        positive("smallest loss of a fixed bias alone", -gain.isel(way=BIAS).max()),
+        above("smallest gain of both", gain.isel(way=BOTH).min(), MUCH),
+    )
+    yield everywhere(
+        "more-freedom",
+        f"Best annealing with the bias trained by rho: {listed(best.isel(way=ANNEALING))};"
+        f" with it fixed: {listed(best.isel(way=BOTH))}.",
+        below(
+            "largest loss by annealing",
+            (of_way[ANNEALING] - of_way[NEITHER]).max(),
+            ROUNDING,
         ),
-        Judged(
-            "more-freedom",
-            everywhere(
-                below(
-                    "largest loss by annealing",
-                    (of_way[ANNEALING] - of_way[NEITHER]).max(),
-                    ROUNDING,
-                ),
-                below(
-                    "largest loss by annealing, bias fixed",
-                    (of_way[BOTH] - of_way[BIAS]).max(),
-                    ROUNDING,
-                ),
-            ),
-            f"Best annealing with the bias trained by rho: {listed(best.isel(way=ANNEALING))};"
-            f" with it fixed: {listed(best.isel(way=BOTH))}.",
+        below(
+            "largest loss by annealing, bias fixed",
+            (of_way[BOTH] - of_way[BIAS]).max(),
+            ROUNDING,
         ),
-    ]
+    )
 
 
 def caption_values(data: Data) -> dict[str, Any]:

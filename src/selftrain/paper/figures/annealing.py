@@ -8,7 +8,7 @@ import numpy as np
 
 from ...plots import paper_figures as pic
 from ...plots import style
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed, power_law
 from ..ruling import Bar, Judged, at_full_size, below, positive
 from ..setting import cases
@@ -50,7 +50,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     chains = data["chains"].isel(heuristics=0, selection=0)
     a = chains["annealing"]
     fall = (a.isel(T=-1) / a.max("T")).max("delta")
@@ -62,50 +62,43 @@ def judge(data: Data) -> list[Judged]:
     off = abs(exponents + 2).max() if exponents.size else np.nan
     grown = chains["hardness"].isel(T=-1)
     gain = grown.isel(along=-1) - grown.isel(along=0)
-    return [
-        Judged(
-            "falls",
-            at_full_size(below("a* at the end over its largest", fall.max(), FALL)),
-            f"Value at T = {int(chains.T[-1])} over the largest by rho, the larger of the Delta:"
-            f" {listed(fall)}.",
-        ),
-        *(_hardening(chains.sel(rho=rho)) for rho in chains.rho.values),
-        Judged(
-            "almost-hard",
-            at_full_size(
-                below("farthest from hard", 1 - hard.min(), RATHER_HARD),
-                positive("smallest gain over a = 0", (hard - soft).min()),
-            ),
-            f"It is {float(hard.min()):.2f} to {float(hard.max()):.2f} at a*,"
-            f" {float(soft.min()):.2f} to {float(soft.max()):.2f} at a = 0 (1 is hard): "
-            '"almost hard" is generous. a* at T = 1 by rho, the smaller of the Delta:'
-            f" {listed(a.isel(T=0).min('delta'))}.",
-        ),
-        Judged(
-            "product",
-            at_full_size(
-                below("farthest exponent from -2", off, SQUARE),
-                positive("smallest fall of a* T", -np.diff(per_step).max(initial=-np.inf)),
-            ),
-            f"Exponents {_range(exponents)}. a* T^2 is {_range(total)}; by rho:"
-            + ",".join(f" {rho:g}: {_range(total.sel(rho=rho))}" for rho in total.rho.values)
-            + f". Largest a* T by T: {listed(per_step)}.",
-        ),
-        Judged(
-            "imbalanced",
-            at_full_size(
-                positive("smallest gain, imbalanced", gain.sel(rho=gain.rho < 0.45).min()),
-                positive("smallest loss, balanced", (-gain).sel(rho=0.5).min()),
-            ),
-            "Hardness of the first and of the last step: "
-            + "; ".join(
-                f"rho = {float(one.rho):g}, Delta = {float(one.delta):g}:"
-                f" {float(one[0]):.3f} -> {float(one[-1]):.3f}"
-                for one in grown.stack(case=("rho", "delta")).transpose("case", "along")
-            )
-            + ".",
-        ),
-    ]
+    yield at_full_size(
+        "falls",
+        f"Value at T = {int(chains.T[-1])} over the largest by rho, the larger of the Delta:"
+        f" {listed(fall)}.",
+        below("a* at the end over its largest", fall.max(), FALL),
+    )
+    for rho in chains.rho.values:
+        yield _hardening(chains.sel(rho=rho))
+    yield at_full_size(
+        "almost-hard",
+        f"It is {float(hard.min()):.2f} to {float(hard.max()):.2f} at a*,"
+        f" {float(soft.min()):.2f} to {float(soft.max()):.2f} at a = 0 (1 is hard): "
+        '"almost hard" is generous. a* at T = 1 by rho, the smaller of the Delta:'
+        f" {listed(a.isel(T=0).min('delta'))}.",
+        below("farthest from hard", 1 - hard.min(), RATHER_HARD),
+        positive("smallest gain over a = 0", (hard - soft).min()),
+    )
+    yield at_full_size(
+        "product",
+        f"Exponents {_range(exponents)}. a* T^2 is {_range(total)}; by rho:"
+        + ",".join(f" {rho:g}: {_range(total.sel(rho=rho))}" for rho in total.rho.values)
+        + f". Largest a* T by T: {listed(per_step)}.",
+        below("farthest exponent from -2", off, SQUARE),
+        positive("smallest fall of a* T", -np.diff(per_step).max(initial=-np.inf)),
+    )
+    yield at_full_size(
+        "imbalanced",
+        "Hardness of the first and of the last step: "
+        + "; ".join(
+            f"rho = {float(one.rho):g}, Delta = {float(one.delta):g}:"
+            f" {float(one[0]):.3f} -> {float(one[-1]):.3f}"
+            for one in grown.stack(case=("rho", "delta")).transpose("case", "along")
+        )
+        + ".",
+        positive("smallest gain, imbalanced", gain.sel(rho=gain.rho < 0.45).min()),
+        positive("smallest loss, balanced", (-gain).sel(rho=0.5).min()),
+    )
 
 
 def _hardening(case: xr.Dataset) -> Judged:
@@ -116,13 +109,13 @@ def _hardening(case: xr.Dataset) -> Judged:
         f"Delta = {float(one.delta):g}: " + " ".join(f"{float(value):.3f}" for value in one.values)
         for one in along.transpose("delta", "along")
     )
-    return Judged(
+    return at_full_size(
         "hardening",
-        at_full_size(positive("smallest gain in hardness", gain.min())),
         f"E|2p - 1| at T = {int(case['T'][-1])}, steps 1, T/4, T/2, 3T/4 and T: {paths}."
         " Each step sharpens labels that were sharpened before: their sharpness multiplies to"
         " about exp(a* T^2/2), with a* T^2 ="
         f" {listed((case['annealing'] * case['T'] ** 2).isel(T=-1))} (by Delta).",
+        positive("smallest gain in hardness", gain.min()),
         case=f"rho = {float(case.rho):g}",
     )
 

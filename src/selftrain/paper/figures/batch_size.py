@@ -8,9 +8,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.endless import ENDLESS
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import above_bayes, listed
-from ..ruling import Bar, Judged, above, at_full_size, below, decided, positive
+from ..ruling import Bar, above, at_full_size, below, decided, positive
 from ..setting import DELTA, chains
 
 BATCHES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0)
@@ -31,6 +31,9 @@ MINOR = Bar(0.01, "a hundredth is the width of a line in the figure")
 COME = Bar(1e-3, "a tenth of what the figure shows")
 AWAY = Bar(0.05, "fifty times that")
 SAME = Bar(1e-6, "the accuracy of a search")
+
+
+PANELS = {"endless": "(c), the limit of balanced classes, which does not depend on the start"}
 
 
 def balanced(quick: bool) -> Task:
@@ -69,7 +72,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     found, endless = data["chains"], data["endless"]
     ratio = found["error"] / found["supervised"]
     batches, last_length = found.alpha_u.values, int(found.T[-1])
@@ -87,55 +90,45 @@ def judge(data: Data) -> list[Judged]:
     shown = endless.sel(alpha_u=[0.25, 0.5, 0.75])
     ends = found["error"].isel(T=-1).sel(selection=False, alpha_u=batches < THRESHOLD)
     distance = abs(ends.values / endless["error"].sel(alpha_u=ends.alpha_u).values - 1).max()
-    return [
-        Judged(
-            "drastic",
-            at_full_size(
-                above("smallest of the best reductions", early.values[enough].min(), DRASTIC)
-            ),
-            f"Largest reduction at T <= 4 by alpha_U: {listed(early, '{:.1%}')}.",
-        ),
-        Judged(
-            "minor",
-            at_full_size(
-                below("largest reduction at the end", late.values[enough].max(), MINOR),
-                positive("smallest slowing", (first_fall - last_fall).min()),
-            ),
-            f"Reduction at T = {last_length} by alpha_U: {listed(late, '{:.2%}')}. Fall of the"
-            f" error over the first doubling: {listed(first_fall, '{:.1%}', batches[enough])};"
-            f" over the last: {listed(last_fall, '{:.2%}', batches[enough])}.",
-        ),
-        Judged(
-            "slower",
-            at_full_size(positive("smallest increase", -np.diff(last.values).max())),
-            f"Ratio at T = {last_length} by alpha_U: {listed(last, '{:.4f}')}.",
-        ),
-        Judged(
-            "catastrophic",
-            at_full_size(
-                above("excess of the smallest batches", last.values[0] - 1, POOR),
-                below("excess of the largest batches", last.values[-1] - 1, POOR),
-            ),
-            f"It is above at T = {last_length} for alpha_U ="
-            f" {', '.join(f'{a:g}' for a in poor) or 'none'}. With ever more steps the threshold"
-            f" is alpha_U = {THRESHOLD:g}: see the findings.",
-        ),
-        Judged(
-            "threshold",
-            decided(
-                below("largest excess above", over.max() - 1, COME),
-                above("smallest excess below", under.min() - 1, AWAY),
-            ),
-            f"Ratio by alpha_U: {listed(shown['ratio'], '{:.4f}')},"
-            f" {float(under[-1]):.4f} at {float(under.alpha_u[-1]):g}, {at:.4f} at 1,"
-            f" {float(over[0]):.6f} at {float(over.alpha_u[0]):g}. Best ridge by alpha_U:"
-            f" {listed(shown['lambda_u'])} (the bound is 0.1).",
-        ),
-        Judged(
-            "at-limit",
-            at_full_size(below("largest distance", distance, SAME)),
-            f"Error at the largest T: {listed(ends, '{:.6f}')}; largest relative distance from"
-            f" the limit {distance:.1e}.",
-        ),
-        above_bayes(found["error"], found["bayes"]),
-    ]
+    yield at_full_size(
+        "drastic",
+        f"Largest reduction at T <= 4 by alpha_U: {listed(early, '{:.1%}')}.",
+        above("smallest of the best reductions", early.values[enough].min(), DRASTIC),
+    )
+    yield at_full_size(
+        "minor",
+        f"Reduction at T = {last_length} by alpha_U: {listed(late, '{:.2%}')}. Fall of the"
+        f" error over the first doubling: {listed(first_fall, '{:.1%}', batches[enough])};"
+        f" over the last: {listed(last_fall, '{:.2%}', batches[enough])}.",
+        below("largest reduction at the end", late.values[enough].max(), MINOR),
+        positive("smallest slowing", (first_fall - last_fall).min()),
+    )
+    yield at_full_size(
+        "slower",
+        f"Ratio at T = {last_length} by alpha_U: {listed(last, '{:.4f}')}.",
+        positive("smallest increase", -np.diff(last.values).max()),
+    )
+    yield at_full_size(
+        "catastrophic",
+        f"It is above at T = {last_length} for alpha_U ="
+        f" {', '.join(f'{a:g}' for a in poor) or 'none'}. With ever more steps the threshold"
+        f" is alpha_U = {THRESHOLD:g}: see the findings.",
+        above("excess of the smallest batches", last.values[0] - 1, POOR),
+        below("excess of the largest batches", last.values[-1] - 1, POOR),
+    )
+    yield decided(
+        "threshold",
+        f"Ratio by alpha_U: {listed(shown['ratio'], '{:.4f}')},"
+        f" {float(under[-1]):.4f} at {float(under.alpha_u[-1]):g}, {at:.4f} at 1,"
+        f" {float(over[0]):.6f} at {float(over.alpha_u[0]):g}. Best ridge by alpha_U:"
+        f" {listed(shown['lambda_u'])} (the bound is 0.1).",
+        below("largest excess above", over.max() - 1, COME),
+        above("smallest excess below", under.min() - 1, AWAY),
+    )
+    yield at_full_size(
+        "at-limit",
+        f"Error at the largest T: {listed(ends, '{:.6f}')}; largest relative distance from"
+        f" the limit {distance:.1e}.",
+        below("largest distance", distance, SAME),
+    )
+    yield above_bayes(found["error"], found["bayes"])

@@ -8,9 +8,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.paths import PATH
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import above_bayes, listed, listed_by
-from ..ruling import Bar, Criterion, Judged, above, at_full_size, below, positive
+from ..ruling import Bar, Criterion, above, at_full_size, below, positive
 from ..setting import AMOUNTS
 
 if TYPE_CHECKING:
@@ -64,25 +64,24 @@ def _panel(ax: Axes, one: xr.Dataset) -> None:
     )
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     paths, logistic = (data["paths"].sel(loss=loss) for loss in ("squared", "logistic"))
     end = float(paths["squared_cosine"].isel(point=-1).min())
     ridges = positive("smallest fall of the ridge", _falls(paths["lambda_u"]))
-    return [
-        Judged("continuous", at_full_size(_nearer(paths), ridges), _differences(paths)),
-        Judged("elapsed", at_full_size(*_ends_early(paths)), _times(paths)),
-        Judged(
-            "aligned",
-            at_full_size(below("largest 1 - M at the end", 1 - end, ALIGNED)),
-            f"Smallest M at the end: {end:.5f}.",
-        ),
-        Judged(
-            "logistic",
-            at_full_size(_nearer(logistic), *_ends_early(logistic)),
-            f"{_differences(logistic)} {_times(logistic)}",
-        ),
-        above_bayes(data["paths"]["error"], data["paths"]["bayes"]),
-    ]
+    yield at_full_size("continuous", _differences(paths), _nearer(paths), ridges)
+    yield at_full_size("elapsed", _times(paths), *_ends_early(paths))
+    yield at_full_size(
+        "aligned",
+        f"Smallest M at the end: {end:.5f}.",
+        below("largest 1 - M at the end", 1 - end, ALIGNED),
+    )
+    yield at_full_size(
+        "logistic",
+        f"{_differences(logistic)} {_times(logistic)}",
+        _nearer(logistic),
+        *_ends_early(logistic),
+    )
+    yield above_bayes(data["paths"]["error"], data["paths"]["bayes"])
 
 
 def _nearer(paths: xr.Dataset) -> Criterion:

@@ -10,7 +10,7 @@ import numpy as np
 from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Task
-from ..entry import Data, Drawn, Tasks, fixed
+from ..entry import Claims, Data, Drawn, Tasks, fixed
 from ..judge import last_slope, listed
 from ..ruling import Bar, Judged, at_full_size, below, everywhere, positive, somewhere
 from ..setting import RHOS, WIDE, chains
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SMALL = "small-batches"
 """A panel that is not in the paper, which calls such small batches catastrophic."""
 
-PANELS: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "usual": {},
     "wide-clusters": {"delta": WIDE},
     "few-labels": {"alpha_l": 0.25},
@@ -29,6 +29,8 @@ PANELS: dict[str, dict[str, Any]] = {
     SMALL: {"alpha_u": 0.25},
 }
 """For each panel, the parameters that differ from the usual setting."""
+
+PANELS = {SMALL: "the panel of small batches, which needs balanced classes"}
 
 COLUMNS = 3
 """Number of panels in a row."""
@@ -41,9 +43,9 @@ def tasks(quick: bool) -> Tasks:
     def panel(name: str) -> Task:
         # with less than one sample per feature, only balanced runs have a direction in the end
         rhos = RHOS[:1] if name == SMALL else RHOS
-        return chains(quick, {"rho": rhos, "selection": (False, True)}, **PANELS[name])
+        return chains(quick, {"rho": rhos, "selection": (False, True)}, **SETTINGS[name])
 
-    return {name: panel(name) for name in (("usual", SMALL) if quick else PANELS)}
+    return {name: panel(name) for name in (("usual", SMALL) if quick else SETTINGS)}
 
 
 def draw(data: Data) -> Drawn:
@@ -79,28 +81,26 @@ def _amounts(one: xr.Dataset) -> list[float]:
     return [fixed(one, name) for name in ("alpha_l", "alpha_u", "delta")]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     falls = _falls(data[SMALL])
     count = int((falls > ROUNDING.size).sum())
     small = data[SMALL].sel(rho=0.5, selection=False)
     last, cosine = small.isel(T=-1), 1 - small["one_minus_cosine"]
-    return [
-        *(_monotone(one) for part, one in data.items() if part != SMALL),
-        _slow(data),
-        Judged(
-            SMALL,
-            somewhere(positive("largest fall", falls.max())),
-            f"It falls at {count} of {falls.size} doublings; without selection it goes from"
-            f" {float(cosine[0]):.4g} at T = {int(small.T[0])} to {float(cosine[-1]):.4g} at"
-            f" T = {int(small.T[-1])}.",
-        ),
-        Judged(
-            "fading",
-            at_full_size(below("change over the last doubling", abs(cosine.diff("T")[-1]), STILL)),
-            f"Cosine {1 - float(last['one_minus_cosine']):.6f} at T = {int(small.T[-1])}, error"
-            f" {float(last['error']):.6f}.",
-        ),
-    ]
+    yield from (_monotone(one) for part, one in data.items() if part != SMALL)
+    yield _slow(data)
+    yield somewhere(
+        SMALL,
+        f"It falls at {count} of {falls.size} doublings; without selection it goes from"
+        f" {float(cosine[0]):.4g} at T = {int(small.T[0])} to {float(cosine[-1]):.4g} at"
+        f" T = {int(small.T[-1])}.",
+        positive("largest fall", falls.max()),
+    )
+    yield at_full_size(
+        "fading",
+        f"Cosine {1 - float(last['one_minus_cosine']):.6f} at T = {int(small.T[-1])}, error"
+        f" {float(last['error']):.6f}.",
+        below("change over the last doubling", abs(cosine.diff("T")[-1]), STILL),
+    )
 
 
 def _falls(one: xr.Dataset) -> xr.DataArray:
@@ -115,12 +115,12 @@ def _monotone(one: xr.Dataset) -> Judged:
     falls = _falls(one)
     count = int((falls > ROUNDING.size).sum())
     cosine = 1 - one["one_minus_cosine"].sel(rho=0.5, selection=False)
-    return Judged(
+    return everywhere(
         "monotone",
-        everywhere(below("largest fall", falls.max(), ROUNDING)),
         f"It falls at {count} of {falls.size} doublings. At rho = 0.5, without selection, it"
         f" goes from {float(cosine[0]):.4g} at T = {int(one.T[0])} to"
         f" {float(cosine[-1]):.4g} at T = {int(one.T[-1])}.",
+        below("largest fall", falls.max(), ROUNDING),
         case="alpha_L = {:g}, alpha_U = {:g}, Delta = {:g}".format(*_amounts(one)),
     )
 
@@ -136,10 +136,8 @@ def _slow(data: Data) -> Judged:
         return float(np.mean([last_slope(one.T, one["one_minus_cosine"].values) for one in cases]))
 
     slopes = {rho: slope(rho) for rho in RHOS}
-    return Judged(
+    return at_full_size(
         "slow",
-        at_full_size(
-            positive("difference of the powers", min(slopes[0.4], slopes[0.2]) - slopes[0.5])
-        ),
         f"Powers by rho: {listed(slopes)}.",
+        positive("difference of the powers", min(slopes[0.4], slopes[0.2]) - slopes[0.5]),
     )

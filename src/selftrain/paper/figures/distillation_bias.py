@@ -6,9 +6,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import RELABELED
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed_by
-from ..ruling import Judged, everywhere, positive
+from ..ruling import everywhere, positive
 
 DELTA, NOISE = 0.5, 0.3
 RHOS, ALPHAS = (0.5, 0.4, 0.3), (1.0, 3.0)
@@ -40,17 +40,16 @@ def draw(data: Data) -> Drawn:
     return figure, pic.value_legend(r"\alpha", colors)
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     found = data["bias"]["error"]
     gain = 1 - found.sel(fix_bias=True) / found.sel(fix_bias=False)
     gain = gain.transpose("labels", "rho", "alpha_l")
-    return [
-        Judged(
+    for one in gain:
+        case = f"{one.labels.item()} labels"
+        yield everywhere(
             "fixing",
-            everywhere(positive("smallest gain", one.drop_sel(rho=0.5).min())),
             f"Gain by alpha: {listed_by('rho', one, '{:.1%}')}.",
-            case=f"{kind} labels",
-            values={"case": f"{kind} labels"},
+            positive("smallest gain", one.drop_sel(rho=0.5).min()),
+            case=case,
+            values={"case": case},
         )
-        for kind, one in ((str(one.labels.values), one) for one in gain)
-    ]

@@ -10,9 +10,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import CHECK, CHECK_RUN
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed, over_seeds
-from ..ruling import Bar, Judged, at_full_size
+from ..ruling import Bar, at_full_size
 
 RHO, DELTA, NOISE = 0.4, 0.5, 0.2
 RIDGES, SHARPNESS = (1.5, 0.5, 2.0), (0.8, 1.2)
@@ -21,6 +21,7 @@ ALPHAS = tuple(np.linspace(1.0, 6.0, 21).tolist())
 MEASURED = (1.5, 3.0, 5.0)
 FEATURES, SEEDS = 2000, 64
 FEATURES_QUICK, SEEDS_QUICK = 250, 4
+JUDGED_ONLY = ("at",)
 NEAR = Bar(0.05, "a twentieth of the error: two standard errors of the noisiest mean, and 1/N")
 
 
@@ -54,19 +55,15 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     told, systems = data["at"]["error"], data["systems"]["error"]
     apart = over_seeds(systems, told, told)
     last = told.isel(fit=-1)
-    return [
-        Judged(
-            "agree",
-            at_full_size(apart.within("largest distance", NEAR)),
-            f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}. Errors of the last"
-            " fit in theory, by alpha: "
-            + "; ".join(
-                f"{loss}, {listed(last.sel(loss=loss), '{:.4f}')}" for loss in told.loss.values
-            )
-            + ".",
-        )
-    ]
+    yield at_full_size(
+        "agree",
+        f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}. Errors of the last"
+        " fit in theory, by alpha: "
+        + "; ".join(f"{loss}, {listed(last.sel(loss=loss), '{:.4f}')}" for loss in told.loss.values)
+        + ".",
+        apart.within("largest distance", NEAR),
+    )

@@ -8,9 +8,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import RELABELED
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed
-from ..ruling import Bar, Judged, at_full_size, below, everywhere, positive
+from ..ruling import Bar, at_full_size, below, everywhere, positive
 from .distillation_optimum import ALPHAS, ALPHAS_QUICK, DELTA, HALF, NOISE, RHO, moderate
 
 if TYPE_CHECKING:
@@ -56,31 +56,30 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     found = data["two"]
     gain = 1 - found["error"] / found["supervised"]
     right = found["right"].sel(labels="hard")
     fewer = right.sel(alpha_l=right.alpha_l >= FROM) - (1 - NOISE)
     hard = gain.sel(labels="hard")
     full = "tuned" in found.labels
-    return [
-        Judged(
-            "denoise",
-            everywhere(positive("smallest reduction of wrong labels", fewer.min())),
-            f"Wrong labels by alpha: {listed(1 - right, '{:.3f}')}; of the given ones {NOISE:g}.",
-            case="denoising",
-        ),
-        Judged(
-            "moderate",
-            moderate(hard),
-            f"Gain by alpha: {listed(hard, '{:.1%}')}.",
-            case="two fits, hard labels",
-        ),
-        *(_against_best(gain) if full else []),
-    ]
+    yield everywhere(
+        "denoise",
+        f"Wrong labels by alpha: {listed(1 - right, '{:.3f}')}; of the given ones {NOISE:g}.",
+        positive("smallest reduction of wrong labels", fewer.min()),
+        case="denoising",
+    )
+    yield moderate(
+        "moderate",
+        f"Gain by alpha: {listed(hard, '{:.1%}')}.",
+        hard,
+        case="two fits, hard labels",
+    )
+    if full:
+        yield from _against_best(gain)
 
 
-def _against_best(gain: xr.DataArray) -> list[Judged]:
+def _against_best(gain: xr.DataArray) -> Claims:
     """Judge gains relative to that of the best sharpness, which only the full version has."""
     best = gain.sel(labels="tuned")
     shares = {kind: gain.sel(labels=kind) / best for kind in ("hard", "linear")}
@@ -91,21 +90,19 @@ def _against_best(gain: xr.DataArray) -> list[Judged]:
         kind: f"Share of the gain by alpha: {listed(share, '{:.0%}')}."
         for kind, share in shares.items()
     }
-    return [
-        Judged(
-            "hard",
-            at_full_size(below("largest part that is missing", 1 - enough.min(), REST)),
-            said["hard"],
-            case="hard labels",
-        ),
-        Judged(
-            "linear",
-            at_full_size(below("largest part that is missing", 1 - shares["linear"].min(), REST)),
-            said["linear"],
-        ),
-        Judged(
-            "between",
-            at_full_size(positive("smallest additional gain", smallest)),
-            f"Additional gain by alpha: {listed(rest, '{:.2%}')}.",
-        ),
-    ]
+    yield at_full_size(
+        "hard",
+        said["hard"],
+        below("largest part that is missing", 1 - enough.min(), REST),
+        case="hard labels",
+    )
+    yield at_full_size(
+        "linear",
+        said["linear"],
+        below("largest part that is missing", 1 - shares["linear"].min(), REST),
+    )
+    yield at_full_size(
+        "between",
+        f"Additional gain by alpha: {listed(rest, '{:.2%}')}.",
+        positive("smallest additional gain", smallest),
+    )

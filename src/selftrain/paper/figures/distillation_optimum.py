@@ -2,15 +2,15 @@ r"""Self-distillation with the squared loss and up to six fits, each ridge tuned
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import OPTIMUM
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed
-from ..ruling import Bar, Judged, Ruling, at_full_size, below, everywhere, positive
+from ..ruling import Bar, Judged, at_full_size, below, everywhere, positive
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,36 +54,33 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def moderate(gain: xr.DataArray) -> Ruling:
-    """Rule on the claim that the gain is large inside the range of alpha and small at both ends."""
+def moderate(key: str, found: str, gain: xr.DataArray, **about: Any) -> Judged:
+    """Judge the claim that the gain is large inside the range of alpha and small at both ends."""
     largest = gain.max()
     ends = [float(gain.isel(alpha_l=end) / largest) for end in (0, -1)]
-    return at_full_size(
-        positive("largest gain", largest), below("gain at the ends over it", max(ends), HALF)
-    )
+    inside = below("gain at the ends over it", max(ends), HALF)
+    return at_full_size(key, found, positive("largest gain", largest), inside, **about)
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     found = data["optimum"]
     error = found["error"].transpose("fits", "alpha_l")
     gain = 1 - error.isel(fits=-1) / error.sel(fits=1)
     rise = error.diff("fits").max()
     ratio = error.isel(fits=-1) / found["bayes"] - 1
     large = ratio.sel(alpha_l=ratio.alpha_l >= LARGE)
-    return [
-        Judged(
-            "moderate",
-            moderate(gain),
-            f"Gain of {error.sizes['fits']} fits by alpha: {listed(gain, '{:.1%}')}.",
-        ),
-        Judged(
-            "more",
-            everywhere(below("largest rise of the error", rise, ROUNDING)),
-            f"The largest change from one number of fits to the next is {float(rise):.1e}.",
-        ),
-        Judged(
-            "bayes",
-            at_full_size(below("largest excess", large.max(), CLOSE)),
-            f"Excess over the Bayes error by alpha: {listed(ratio, '{:.1%}')}.",
-        ),
-    ]
+    yield moderate(
+        "moderate",
+        f"Gain of {error.sizes['fits']} fits by alpha: {listed(gain, '{:.1%}')}.",
+        gain,
+    )
+    yield everywhere(
+        "more",
+        f"The largest change from one number of fits to the next is {float(rise):.1e}.",
+        below("largest rise of the error", rise, ROUNDING),
+    )
+    yield at_full_size(
+        "bayes",
+        f"Excess over the Bayes error by alpha: {listed(ratio, '{:.1%}')}.",
+        below("largest excess", large.max(), CLOSE),
+    )

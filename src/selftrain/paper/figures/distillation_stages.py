@@ -8,8 +8,8 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import STAGES
-from ..entry import Data, Drawn, Tasks
-from ..ruling import Bar, Judged, above, at_full_size
+from ..entry import Claims, Data, Drawn, Tasks
+from ..ruling import Bar, above, at_full_size
 
 DELTA = 0.5
 RHOS, NOISES, ALPHAS = (0.5, 0.4, 0.3), (0.1, 0.3), (1.0, 3.0, 10.0)
@@ -58,19 +58,18 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     error = data["stages"]["error"]
     best, last = error.min("fit"), error.isel(fit=-1)
     lost = last / best - 1 > NOTABLE.size
     helped = lost & (best < error.isel(fit=0))
     cases = {"balanced classes": lost.rho == 0.5, "imbalanced classes": lost.rho < 0.5}
-    return [
-        Judged(
+    for case, chosen in cases.items():
+        of = lost.sel(rho=chosen)
+        yield at_full_size(
             "stopping",
-            at_full_size(above("share of the settings", lost.sel(rho=chosen).mean(), BROADLY)),
-            f"{int(lost.sel(rho=chosen).sum())} of {lost.sel(rho=chosen).size} settings, in"
-            f" {int(helped.sel(rho=chosen).sum())} of which the best number of fits is above one.",
+            f"{int(of.sum())} of {of.size} settings, in {int(helped.sel(rho=chosen).sum())} of"
+            " which the best number of fits is above one.",
+            above("share of the settings", of.mean(), BROADLY),
             case=case,
         )
-        for case, chosen in cases.items()
-    ]

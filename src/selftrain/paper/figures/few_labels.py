@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...plots import paper_figures as pic
 from ...plots import style
 from ..computations.two_heuristics import FEW_LABELS, FEW_LABELS_RUN
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import above_bayes, by_size, listed, listed_by
-from ..ruling import Bar, Judged, at_full_size, below, decided, positive
+from ..ruling import Bar, at_full_size, below, decided, positive
 from ..setting import ALPHA_U, DELTA, with_systems
 
 RHOS = (0.4, 0.2)
@@ -65,7 +65,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     theory, sizes = data["theory"], by_size(data)
     cost = theory["error"] / theory["best_bias"] - 1
     at, few = cost.sel(alpha_l=USUAL), cost.sel(alpha_l=SEVERE)
@@ -73,30 +73,26 @@ def judge(data: Data) -> list[Judged]:
     excess = {n: runs["error"].mean("seed") / theory["error"] - 1 for n, runs in sizes}
     largest = excess[max(excess)]
     severe, usual = (float(largest.sel(alpha_l=amount).max()) for amount in (SEVERE, USUAL))
-    return [
-        Judged(
-            "bias-is-good",
-            decided(
-                below("largest cost", at.max(), MODERATE),
-                positive("smallest additional cost of few labels", (few - at).min()),
-            ),
-            f"Cost by alpha_L: {listed_by('rho', cost, '{:.2%}')}.",
-        ),
-        Judged(
-            "helps",
-            at_full_size(positive("smallest reduction", 1 - ratio.max())),
-            f"Error with over without by alpha_L: {listed_by('rho', ratio)}.",
-        ),
-        Judged(
-            "finite",
-            at_full_size(positive("difference", severe - usual)),
-            "Excess of the mean error by alpha_L: "
-            + "; ".join(
-                f"N = {features}, rho = {rho:g}: {listed(one.sel(rho=rho), '{:.1%}')}"
-                for features, one in excess.items()
-                for rho in one.rho.values
-            )
-            + ".",
-        ),
-        above_bayes(theory["error"], theory["bayes"]),
-    ]
+    yield decided(
+        "bias-is-good",
+        f"Cost by alpha_L: {listed_by('rho', cost, '{:.2%}')}.",
+        below("largest cost", at.max(), MODERATE),
+        positive("smallest additional cost of few labels", (few - at).min()),
+    )
+    yield at_full_size(
+        "helps",
+        f"Error with over without by alpha_L: {listed_by('rho', ratio)}.",
+        positive("smallest reduction", 1 - ratio.max()),
+    )
+    yield at_full_size(
+        "finite",
+        "Excess of the mean error by alpha_L: "
+        + "; ".join(
+            f"N = {features}, rho = {rho:g}: {listed(one.sel(rho=rho), '{:.1%}')}"
+            for features, one in excess.items()
+            for rho in one.rho.values
+        )
+        + ".",
+        positive("difference", severe - usual),
+    )
+    yield above_bayes(theory["error"], theory["bayes"])

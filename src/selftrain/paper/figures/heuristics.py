@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...plots import paper_figures as pic
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import above_bayes, last_slope, listed
-from ..ruling import Bar, Judged, above, at_full_size, below, positive
+from ..ruling import Bar, above, at_full_size, below, positive
 from ..setting import cases
 
 CLOSE = Bar(0.05, "a twentieth, where naive self-training is off by a half and more")
@@ -23,7 +23,7 @@ def draw(data: Data) -> Drawn:
     )
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     chains = data["chains"].isel(selection=0)
     ratio = chains["error"] / chains["supervised"]
     last = ratio.isel(T=-1)
@@ -34,31 +34,26 @@ def judge(data: Data) -> list[Judged]:
     nearly = abs(ratio.sel(rho=0.495, heuristics=False) - 1)
     slope = min(last_slope(chains.T, one.values) for one in nearly.transpose("delta", "T"))
     left = float(nearly.isel(T=-1).min())
-    return [
-        Judged(
-            "improved",
-            at_full_size(
-                positive("smallest reduction", 1 - better.max()),
-                above(
-                    "smallest reduction at rho = 0.4 and 0.2",
-                    1 - better.sel(rho=[0.4, 0.2]).max(),
-                    SIGNIFICANT,
-                ),
-            ),
-            "Largest ratio of the errors with and without by rho: "
-            f"{listed(better.max('delta'), '{:.4f}')}.",
+    yield at_full_size(
+        "improved",
+        "Largest ratio of the errors with and without by rho: "
+        f"{listed(better.max('delta'), '{:.4f}')}.",
+        positive("smallest reduction", 1 - better.max()),
+        above(
+            "smallest reduction at rho = 0.4 and 0.2",
+            1 - better.sel(rho=[0.4, 0.2]).max(),
+            SIGNIFICANT,
         ),
-        Judged(
-            "compatible",
-            at_full_size(below("largest excess", skewed - 1, CLOSE)),
-            f"At T = {longest} it is {skewed:.4f} or less with the heuristics and "
-            f"{unaided:.4f} or more without.",
-        ),
-        Judged(
-            "stuck",
-            at_full_size(below("fastest fall", -slope, SLOWLY)),
-            f"It is {left:.3g} or more at T = {longest}, and falls with the power {slope:.3g} of"
-            " T.",
-        ),
-        above_bayes(chains["error"], chains["bayes"]),
-    ]
+    )
+    yield at_full_size(
+        "compatible",
+        f"At T = {longest} it is {skewed:.4f} or less with the heuristics and "
+        f"{unaided:.4f} or more without.",
+        below("largest excess", skewed - 1, CLOSE),
+    )
+    yield at_full_size(
+        "stuck",
+        f"It is {left:.3g} or more at T = {longest}, and falls with the power {slope:.3g} of T.",
+        below("fastest fall", -slope, SLOWLY),
+    )
+    yield above_bayes(chains["error"], chains["bayes"])

@@ -11,7 +11,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Task
 from ..computations.finite import RUN, SHOWN, THEORY
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import Agreement, by_size, listed, over_seeds
 from ..ruling import Bar, Criterion, Judged, above, at_full_size, below, positive
 from ..setting import EXPERIMENT, with_systems
@@ -79,19 +79,18 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     theory = data["theory"].isel(rho=0)
     rho = float(theory.rho)
     features, largest = by_size(data)[-1]
-    size = positive("largest N over 2^20, less one half", features / 2**20 - 0.5)
     case = f"q, m, B and the error at rho = {rho:g}"
-    return [
-        _agrees("overall", dict(by_size(data))[8192].sel(rho=rho), theory, SHOWN, GOOD, case),
-        _agrees("million", largest.sel(rho=rho), theory, SHOWN, VERY_GOOD, "", size, features),
-    ]
+    yield _agrees("overall", dict(by_size(data))[8192].sel(rho=rho), theory, SHOWN, GOOD, case=case)
+    million = positive("largest N over 2^20, less one half", features / 2**20 - 0.5)
+    size = f"N = {features:,}. "
+    yield _agrees("million", largest.sel(rho=rho), theory, SHOWN, VERY_GOOD, million, size=size)
 
 
-def judge_at(data: Data, rho: float) -> list[Judged]:
+def judge_at(data: Data, rho: float) -> Claims:
     """Judge the claims of the appendix at one rho: agreement at N = 1024, fluctuations, and the
     error.
     """
@@ -105,39 +104,33 @@ def judge_at(data: Data, rho: float) -> list[Judged]:
     errors = {n: agree(one, theory, "error") for n, one in sizes.items()}
     largest = {n: one.largest for n, one in errors.items()}
     small, large = errors[1024], errors[8192]
-    return [
-        _agrees("good", sizes[1024], theory, STATE, GOOD, case),
-        Judged(
-            "fluctuations",
-            at_full_size(
-                *(
-                    positive(f"smallest fall of {name}", -np.diff(one).max())
-                    for name, one in spreads.items()
-                )
-            ),
-            "; ".join(f"{name}: {listed(one, names=list(sizes))}" for name, one in spreads.items())
-            + ".",
-            case=case,
+    yield _agrees("good", sizes[1024], theory, STATE, GOOD, case=case)
+    yield at_full_size(
+        "fluctuations",
+        "; ".join(f"{name}: {listed(one, names=list(sizes))}" for name, one in spreads.items())
+        + ".",
+        *(
+            positive(f"smallest fall of {name}", -np.diff(one).max())
+            for name, one in spreads.items()
         ),
-        Judged(
-            "discrepancy",
-            at_full_size(
-                above(
-                    "largest difference at N = 1024",
-                    small.largest,
-                    DISCREPANCY,
-                    small.at_least,
-                    small.at_most,
-                ),
-                large.within("largest difference at N = 8192", DISCREPANCY),
-            ),
-            "Largest difference of mean and theory over the theory by N: "
-            f"{listed(largest, '{:.2%}')}; at least {max(small.at_least, 0):.2%} at N = 1024, at"
-            f" most {large.at_most:.2%} at N = 8192.",
-            case=case,
-            values={"bar": DISCREPANCY},
+        case=case,
+    )
+    yield at_full_size(
+        "discrepancy",
+        "Largest difference of mean and theory over the theory by N: "
+        f"{listed(largest, '{:.2%}')}; at least {max(small.at_least, 0):.2%} at N = 1024, at"
+        f" most {large.at_most:.2%} at N = 8192.",
+        above(
+            "largest difference at N = 1024",
+            small.largest,
+            DISCREPANCY,
+            small.at_least,
+            small.at_most,
         ),
-    ]
+        large.within("largest difference at N = 8192", DISCREPANCY),
+        case=case,
+        values={"bar": DISCREPANCY},
+    )
 
 
 def powers(data: Data) -> Judged:
@@ -149,20 +142,18 @@ def powers(data: Data) -> Judged:
         for rho in data["theory"].rho
         for name in STATE
     }
-    return Judged(
+    return at_full_size(
         "powers",
-        at_full_size(
-            *(
-                below(f"{name} at rho = {rho:g}", abs(value + 0.5) - 2 * error, ROOT)
-                for (rho, name), (value, error) in exponents.items()
-            )
-        ),
         "Exponents: "
         + ", ".join(
             f"{name} at rho = {rho:g}: {value:.3f} ± {error:.3f}"
             for (rho, name), (value, error) in exponents.items()
         )
         + ".",
+        *(
+            below(f"{name} at rho = {rho:g}", abs(value + 0.5) - 2 * error, ROOT)
+            for (rho, name), (value, error) in exponents.items()
+        ),
     )
 
 
@@ -178,9 +169,9 @@ def _agrees(
     theory: xr.Dataset,
     names: Sequence[str],
     bar: Bar,
-    case: str,
-    size: Criterion | None = None,
-    features: int | None = None,
+    *also: Criterion,
+    size: str = "",
+    case: str = "",
 ) -> Judged:
     """Judge whether the means of several quantities agree with the theory."""
     found = {name: agree(one, theory, name) for name in names}
@@ -190,11 +181,11 @@ def _agrees(
         f" {one.detectable:.2%} would be seen"
         for name, one in found.items()
     )
-    return Judged(
+    return at_full_size(
         key,
-        at_full_size(*criteria, *([size] if size else [])),
-        (f"N = {features:,}. " if features else "")
-        + f"{parts} ({one.seed.size} seeds; seen: with a power of 90 %).",
+        f"{size}{parts} ({one.seed.size} seeds; seen: with a power of 90 %).",
+        *criteria,
+        *also,
         case=case,
         values={"bar": bar},
     )

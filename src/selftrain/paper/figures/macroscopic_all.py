@@ -2,8 +2,7 @@ r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory for three $
 
 from __future__ import annotations
 
-from ..entry import Data, Tasks
-from ..ruling import Judged
+from ..entry import Claims, Data, Tasks
 from .macroscopic import SEEDS, SEEDS_QUICK, caption_values, draw, judge_at, powers, runs
 
 __all__ = ["caption_values", "draw", "judge", "tasks"]
@@ -17,5 +16,6 @@ def tasks(quick: bool) -> Tasks:
     return runs(RHOS, {size: seeds[size] for size in SIZES})
 
 
-def judge(data: Data) -> list[Judged]:
-    return [*(one for rho in RHOS for one in judge_at(data, rho)), powers(data)]
+def judge(data: Data) -> Claims:
+    yield from (one for rho in RHOS for one in judge_at(data, rho))
+    yield powers(data)

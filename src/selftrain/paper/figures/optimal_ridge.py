@@ -10,9 +10,9 @@ import numpy as np
 from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...plots import paper_figures as pic
 from ...plots import style
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import PowerLaw, listed, power_law
-from ..ruling import Bar, Judged, above, at_full_size, below, positive, somewhere
+from ..ruling import Bar, Criterion, above, at_full_size, below, positive, somewhere
 from ..setting import RHOS, cases
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     chains = data["chains"].isel(heuristics=0)
     last = chains.isel(T=-1)["lambda_u"] / LARGEST_RIDGE
     laws = _laws(chains)
@@ -79,67 +79,49 @@ def judge(data: Data) -> list[Judged]:
         "smallest number of fits at a rho", min(sum(at[0] == rho for at in laws) for rho in RHOS)
     )
     smallest = {name: float(chains[name].min()) for name in RIDGES}
-    return [
-        *(_power(laws, chosen) for chosen in (False, True)),
-        Judged(
-            "any-rho",
-            at_full_size(
-                below("largest share off", _largest_off(laws), OFF),
-                positive("smallest speed of the fall", _slowest(laws)),
-                fits,
-            ),
-            _exponents(laws),
-        ),
-        Judged(
-            "plateau",
-            somewhere(positive("points at the bound", plateau)),
-            f"It is at {plateau} of {chains['lambda_u'].size} points.",
-        ),
-        Judged(
-            "small",
-            at_full_size(
-                below("largest share of the bound", last.max(), SMALL),
-                positive("smallest speed of the fall", _slowest(laws)),
-                fits,
-            ),
-            f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
-            f"{listed(last.max(('delta', 'selection')))}. {_exponents(laws)}",
-        ),
-        Judged(
-            "exponent",
-            at_full_size(above("spread of the exponents", spread, DIFFERENT)),
-            _exponents(laws),
-        ),
-        Judged(
-            "floor",
-            at_full_size(
-                positive(
-                    "smallest ridge over the end of the search, less 1.01",
-                    min(smallest.values()) / SMALLEST_RIDGE - 1.01,
-                )
-            ),
-            _at_floor(chains)
-            or f"Smallest ridges: lambda_U* {smallest['lambda_u']:.2g}, lambda_L*"
-            f" {smallest['lambda_l']:.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
-        ),
-    ]
-
-
-def _power(laws: Laws, chosen: bool) -> Judged:
-    found = {at: law for at, law in laws.items() if at[2] == chosen}
-    shown = "; ".join(
-        f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
-    )
-    off = _largest_off(found)
-    return Judged(
-        "power",
-        at_full_size(
+    for chosen in (False, True):
+        found = {at: law for at, law in laws.items() if at[2] == chosen}
+        shown = "; ".join(
+            f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
+        )
+        off = _largest_off(found)
+        yield at_full_size(
+            "power",
+            f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off:"
+            f" {1 + off:.3f}.",
             below("largest share off", off, OFF),
-            positive("smallest speed of the fall", _slowest(found)),
+            _falls(found),
+            case="with selection" if chosen else "without selection",
+        )
+    off = _largest_off(laws)
+    yield at_full_size(
+        "any-rho", _exponents(laws), below("largest share off", off, OFF), _falls(laws), fits
+    )
+    yield somewhere(
+        "plateau",
+        f"It is at {plateau} of {chains['lambda_u'].size} points.",
+        positive("points at the bound", plateau),
+    )
+    yield at_full_size(
+        "small",
+        f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
+        f"{listed(last.max(('delta', 'selection')))}. {_exponents(laws)}",
+        below("largest share of the bound", last.max(), SMALL),
+        _falls(laws),
+        fits,
+    )
+    yield at_full_size(
+        "exponent", _exponents(laws), above("spread of the exponents", spread, DIFFERENT)
+    )
+    yield at_full_size(
+        "floor",
+        _at_floor(chains)
+        or f"Smallest ridges: lambda_U* {smallest['lambda_u']:.2g}, lambda_L*"
+        f" {smallest['lambda_l']:.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
+        positive(
+            "smallest ridge over the end of the search, less 1.01",
+            min(smallest.values()) / SMALLEST_RIDGE - 1.01,
         ),
-        f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off:"
-        f" {1 + off:.3f}.",
-        case="with selection" if chosen else "without selection",
     )
 
 
@@ -176,9 +158,10 @@ def _largest_off(laws: Laws) -> float:
     return max((law.off - 1 for law in laws.values()), default=np.nan)
 
 
-def _slowest(laws: Laws) -> float:
-    """Return the exponent of the slowest decrease, with positive sign; NaN if there is no fit."""
-    return min((-law.exponent for law in laws.values()), default=np.nan)
+def _falls(laws: Laws) -> Criterion:
+    """Require all ridges to fall with T; undecided if there is no fit."""
+    slowest = min((-law.exponent for law in laws.values()), default=np.nan)
+    return positive("smallest speed of the fall", slowest)
 
 
 def _exponents(laws: Laws) -> str:

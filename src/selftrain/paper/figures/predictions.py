@@ -18,7 +18,7 @@ from ..computations.prediction_checks import (
     SWEEPS,
     TURN,
 )
-from ..entry import Data, Drawn, Tasks, fixed
+from ..entry import Claims, Data, Drawn, Tasks, fixed
 from ..judge import last_slope, listed, listed_by, over_seeds
 from ..ruling import Bar, Judged, at_full_size, below, decided, positive
 from ..setting import AMOUNTS, DELTA
@@ -51,6 +51,13 @@ HELD: dict[str, Any] = {
 }
 """A setting in which the direction gets worse if the bias is fixed."""
 
+JUDGED_ONLY = ("laws", "large", "held", "rash")
+PANELS = {
+    **dict.fromkeys(WAYS, "(a, b)"),
+    "squared": "(c)",
+    "turn": "(d, e)",
+    "iteration": "(f)",
+}
 ONE_SYSTEM = Bar(0.022, "1/sqrt(2048): what chance makes of one system")
 SEEN = Bar(0.05, "half of what the eye sees")
 WHOLE = Bar(0.5, "the exponent is nearer to that number than to any other whole one")
@@ -156,21 +163,30 @@ def _path(ax: Axes, one: xr.Dataset, name: str, color: str, dashes: Any) -> None
         ax.plot(one.share, one[name], color=color, linestyle=dashes)
 
 
-def judge(data: Data) -> list[Judged]:
-    return [
-        *_laws(data["laws"]),
-        *_small_ridges(data),
-        *_rates(data),
-        _direction(data["turn"]),
-        *_squared(data["squared"].sortby("lambda_u", ascending=False)),
-        *_imbalance(data["turn"]),
-        _large_ridge(data["large"]),
-        _convergence(data["iteration"]),
-        *([_damping(data["rash"])] if "rash" in data else []),
-    ]
+def judge(data: Data) -> Claims:
+    yield from _laws(data["laws"])
+    yield from _small_ridges(data)
+    yield from _rates(data)
+    end, rate = (data["turn"][name] for name in ("misaligned", "smallest_rate"))
+    end = end.isel(share=-1).max()
+    yield at_full_size(
+        "proposition-7",
+        f"Largest 1 - M at the end of the paths: {float(end):.2g}; smallest C along them:"
+        f" {float(rate.min()):.4g}.",
+        below("largest 1 - M at the end", end, ALIGNED),
+        positive("smallest m at the end", data["turn"]["last_m"].min()),
+        positive("smallest C", rate.min()),
+        case="Proposition 7",
+    )
+    yield from _squared(data["squared"].sortby("lambda_u", ascending=False))
+    yield from _imbalance(data["turn"])
+    yield _large_ridge(data["large"])
+    yield _convergence(data["iteration"])
+    if "rash" in data:
+        yield _damping(data["rash"])
 
 
-def _laws(laws: xr.Dataset) -> list[Judged]:
+def _laws(laws: xr.Dataset) -> Claims:
     """Judge Predictions 1 to 4: means over finite systems compared with the theory."""
     size = (
         f"N = {fixed(laws, 'features')}, {laws.seed.size} systems, batches that differ from step"
@@ -182,20 +198,17 @@ def _laws(laws: xr.Dataset) -> list[Judged]:
         {"bias": (" of B", "B: "), "error": (" of the error", "Error: ")},
         {"logits": ("", "")},
     )
-    made = []
     for number, names in enumerate(numbered, start=1):
         bar = ONE_SYSTEM if number == 1 else SEEN
         found = {words: over_seeds(laws[name]) for name, words in names.items()}
         criteria = (one.within(f"largest difference{of}", bar) for (of, _), one in found.items())
         said = " ".join(f"{before}{one}" for (_, before), one in found.items())
         key, case = f"prediction-{number}", f"Prediction {number}"
-        made.append(Judged(key, at_full_size(*criteria), said, case, {"size": size}))
-    return made
+        yield at_full_size(key, said, *criteria, values={"size": size}, case=case)
 
 
-def _small_ridges(data: Data) -> list[Judged]:
+def _small_ridges(data: Data) -> Claims:
     """Judge Predictions 5 and 6: powers of the ridge."""
-    made = []
     for key, name, power, case in (
         ("prediction-5-noise", "chi_hat", 2, "Prediction 5, chi-hat"),
         ("prediction-5-change", "fresh", 2, "Prediction 5, q - R^2/q'"),
@@ -205,15 +218,12 @@ def _small_ridges(data: Data) -> list[Judged]:
         last = {way: float(data[way].sortby("lambda_u")["off"][0]) for way in WAYS}
         left = f"; left at the smallest ridge: {listed(last, '{:.4g}')}" if power == 1 else ""
         farthest = max(abs(slope - power) for slope in slopes.values())
-        made.append(
-            Judged(
-                key,
-                at_full_size(below(f"farthest power from {power}", farthest, WHOLE)),
-                f"Powers: {listed(slopes, '{:.4g}')}{left}.",
-                case=case,
-            )
+        yield at_full_size(
+            key,
+            f"Powers: {listed(slopes, '{:.4g}')}{left}.",
+            below(f"farthest power from {power}", farthest, WHOLE),
+            case=case,
         )
-    return made
 
 
 def _slope(one: xr.Dataset, name: str) -> float:
@@ -222,7 +232,7 @@ def _slope(one: xr.Dataset, name: str) -> float:
     return last_slope(two.lambda_u, two[name], 2) if two.lambda_u.size > 1 else float("nan")
 
 
-def _rates(data: Data) -> list[Judged]:
+def _rates(data: Data) -> Claims:
     """Judge Prediction 6: the sign of C, with a trained and with a fixed bias."""
     trained = float(data["turn"]["smallest_rate"].min())
     fixed_rate = float("nan")
@@ -230,87 +240,64 @@ def _rates(data: Data) -> list[Judged]:
         held = data["held"]["smallest_rate"]
         trained = min(trained, float(held.sel(fix_bias=False)))
         fixed_rate = float(held.sel(fix_bias=True))
-    return [
-        Judged(
-            "prediction-6-trained",
-            at_full_size(positive("smallest C", trained)),
-            f"Smallest C: {trained:.4g}. It is a theorem (`docs/continuum.md`).",
-            case="Prediction 6, C > 0, bias trained",
-        ),
-        Judged(
-            "prediction-6-fixed",
-            at_full_size(positive("smallest C", fixed_rate)),
-            f"Smallest C: {fixed_rate:.4g}. The paper assumes the sign (Assumption 3); with a"
-            " fixed bias the assumption can fail.",
-            case="Prediction 6, C > 0, bias fixed",
-        ),
-    ]
-
-
-def _direction(turn: xr.Dataset) -> Judged:
-    end, rate = turn["misaligned"].isel(share=-1).max(), float(turn["smallest_rate"].min())
-    return Judged(
-        "proposition-7",
-        at_full_size(
-            below("largest 1 - M at the end", end, ALIGNED),
-            positive("smallest m at the end", turn["last_m"].min()),
-            positive("smallest C", rate),
-        ),
-        f"Largest 1 - M at the end of the paths: {float(end):.2g}; smallest C along them:"
-        f" {rate:.4g}.",
-        case="Proposition 7",
+    yield at_full_size(
+        "prediction-6-trained",
+        f"Smallest C: {trained:.4g}. It is a theorem (`docs/continuum.md`).",
+        positive("smallest C", trained),
+        case="Prediction 6, C > 0, bias trained",
+    )
+    yield at_full_size(
+        "prediction-6-fixed",
+        f"Smallest C: {fixed_rate:.4g}. The paper assumes the sign (Assumption 3); with a"
+        " fixed bias the assumption can fail.",
+        positive("smallest C", fixed_rate),
+        case="Prediction 6, C > 0, bias fixed",
     )
 
 
-def _squared(one: xr.Dataset) -> list[Judged]:
+def _squared(one: xr.Dataset) -> Claims:
     """Judge Prediction 8: the curves of the squared loss, with the formulas of the paper."""
-    made = []
     for name in ("M", "m", "B"):
         off = one[name]
         slope = last_slope(one.lambda_u, off) if off.size > 2 else float("nan")
-        made.append(
-            Judged(
-                f"prediction-8-{name}",
-                at_full_size(below("distance of the power from 1", abs(slope - 1), WHOLE)),
-                f"Power {slope:.3f}; difference by lambda_U: {listed(off)}.",
-                case=f"Prediction 8, {name}",
-            )
+        yield at_full_size(
+            f"prediction-8-{name}",
+            f"Power {slope:.3f}; difference by lambda_U: {listed(off)}.",
+            below("distance of the power from 1", abs(slope - 1), WHOLE),
+            case=f"Prediction 8, {name}",
         )
-    return made
 
 
-def _imbalance(turn: xr.Dataset) -> list[Judged]:
+def _imbalance(turn: xr.Dataset) -> Claims:
     """Judge what the paper says about the bias and the norm in imbalanced cases."""
     tilt = turn["bias_to_norm"].sel(rho=turn.rho < 0.5)
     factor = tilt.isel(share=-1) / tilt.isel(share=0)
     shrink = -turn["norm"].diff("share").max()
     ratio = turn["norm"].isel(share=-1) / turn["norm"].isel(share=0)
     factors = "; ".join(f"{loss}: {listed(factor.sel(loss=loss))}" for loss in factor.loss.values)
-    return [
-        Judged(
-            "bias-grows",
-            at_full_size(positive("smallest growth", tilt.diff("share").min())),
-            f"From start to end it grows by the factor {factors} (by rho).",
-            case="bias over norm",
-        ),
-        Judged(
-            "norm-falls",
-            at_full_size(positive("smallest fall", shrink)),
-            "Norm at the end over that at the start:"
-            f" {float(ratio.min()):.2g} to {float(ratio.max()):.2g}.",
-            case="norm",
-        ),
-    ]
+    yield at_full_size(
+        "bias-grows",
+        f"From start to end it grows by the factor {factors} (by rho).",
+        positive("smallest growth", tilt.diff("share").min()),
+        case="bias over norm",
+    )
+    yield at_full_size(
+        "norm-falls",
+        "Norm at the end over that at the start:"
+        f" {float(ratio.min()):.2g} to {float(ratio.max()):.2g}.",
+        positive("smallest fall", shrink),
+        case="norm",
+    )
 
 
 def _large_ridge(large: xr.Dataset) -> Judged:
     excess = large["error"] / large["bayes"] - 1
     last = large.isel(ridge=-1)
-    return Judged(
+    return decided(
         "infinite-ridge",
-        decided(below("excess at the largest ridge", abs(excess[-1]), DIGITS)),
         f"{float(last['error']):.10f} against {float(last['bayes']):.10f}; excess by ridge:"
         f" {listed(excess, '{:.2g}')}.",
+        below("excess at the largest ridge", abs(excess[-1]), DIGITS),
         case="infinite ridge",
         values={"ridge": float(last.ridge)},
     )
@@ -318,14 +305,12 @@ def _large_ridge(large: xr.Dataset) -> Judged:
 
 def _convergence(one: xr.Dataset) -> Judged:
     sweeps = listed_by("lambda_l", one["sweeps"], "{:.0f}", label="lambda_L")
-    return Judged(
+    return at_full_size(
         "algorithm-1",
-        at_full_size(
-            below("most sweeps", one["sweeps"].max(skipna=False), SOME_SWEEPS),
-            below("largest difference", one["off"].max(skipna=False), SAME),
-        ),
         f"Most sweeps of a step by lambda_U: {sweeps}. Largest difference of an error:"
         f" {float(one['off'].max()):.1e}.",
+        below("most sweeps", one["sweeps"].max(skipna=False), SOME_SWEEPS),
+        below("largest difference", one["off"].max(skipna=False), SAME),
         case="Algorithm 1",
     )
 
@@ -333,8 +318,8 @@ def _convergence(one: xr.Dataset) -> Judged:
 def _damping(rash: xr.Dataset) -> Judged:
     """Judge Algorithm 1 with too little damping: NaN sweeps mean that it did not converge."""
     ended = bool(rash["sweeps"].isel(damping=0).notnull())
-    return Judged(
+    return at_full_size(
         "damping",
-        at_full_size(positive("steps that do not converge", float(not ended))),
         "It does." if ended else "It does not.",
+        positive("steps that do not converge", float(not ended)),
     )

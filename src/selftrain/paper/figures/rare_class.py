@@ -8,7 +8,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.unequal_classes import RARE_CLASS, RARE_CLASS_RUN, WAYS
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed, over_seeds
 from ..ruling import Bar, Judged, above, at_full_size, below, positive
 
@@ -73,44 +73,39 @@ def draw(data: Data) -> Drawn:
     return figure, handles
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     theory, systems = data["theory"], data["three"]
     last = theory["recall"].isel(t=-1)
     rarest = last.isel({"class": -1})
     error, best = theory["error"].isel(t=-1), theory["best_error"]
     apart = over_seeds(systems["error"], theory["error"], theory["error"])
-    verdicts = [
-        Judged(
-            "lost",
-            at_full_size(
-                *(
-                    below(f"recall of the rarest class, {TITLES[way]}", rarest.sel(way=way), LOST)
-                    for way in ("naive", "heuristics")
-                )
-            ),
-            f"Recalls after the last step: {_recalls(last)}.",
+    yield at_full_size(
+        "lost",
+        f"Recalls after the last step: {_recalls(last)}.",
+        *(
+            below(f"recall of the rarest class, {TITLES[way]}", rarest.sel(way=way), LOST)
+            for way in ("naive", "heuristics")
         ),
-        Judged(
-            "saved",
-            at_full_size(
-                above("recall of the rarest class", rarest.sel(way="weighted"), SAVED),
-                positive("gain", error.sel(way="heuristics") - error.sel(way="weighted")),
-            ),
-            f"Last errors: {listed(error, '{:.4f}')}.",
-        ),
-        Judged(
-            "bias",
-            at_full_size(positive("gain", error.sel(way="heuristics") - best.sel(way="naive"))),
-            f"Last errors with the best biases: {listed(best, '{:.4f}')}; recalls:"
-            f" {_recalls(theory['best_recall'])}.",
-        ),
-        Judged(
-            "finite",
-            at_full_size(apart.within("largest distance", NEAR)),
-            f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}.",
-        ),
-    ]
-    return verdicts + ([_ten(data)] if "ten" in data else [])
+    )
+    yield at_full_size(
+        "saved",
+        f"Last errors: {listed(error, '{:.4f}')}.",
+        above("recall of the rarest class", rarest.sel(way="weighted"), SAVED),
+        positive("gain", error.sel(way="heuristics") - error.sel(way="weighted")),
+    )
+    yield at_full_size(
+        "bias",
+        f"Last errors with the best biases: {listed(best, '{:.4f}')}; recalls:"
+        f" {_recalls(theory['best_recall'])}.",
+        positive("gain", error.sel(way="heuristics") - best.sel(way="naive")),
+    )
+    yield at_full_size(
+        "finite",
+        f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}.",
+        apart.within("largest distance", NEAR),
+    )
+    if "ten" in data:
+        yield _ten(data)
 
 
 def _ten(data: Data) -> Judged:
@@ -121,14 +116,12 @@ def _ten(data: Data) -> Judged:
     last = ten["error"].isel(t=-1)
     gain = 1 - last.sel(way="weighted") / last.sel(way="heuristics")
     sure = gain.mean() - SURE * gain.std(ddof=1) / gain.seed.size**0.5
-    return Judged(
+    return at_full_size(
         "ten",
-        at_full_size(
-            above("gain", gain.mean(), MUCH, sure, 2 * gain.mean() - sure),
-            *(below(f"recall of the three rarest, {way}", rare.sel(way=way), LOST) for way in WAYS),
-        ),
         f"Mean recall of the three rarest: {listed(rare, '{:.3f}')}; errors:"
         f" {listed(error, '{:.4f}')}.",
+        above("gain", gain.mean(), MUCH, sure, 2 * gain.mean() - sure),
+        *(below(f"recall of the three rarest, {way}", rare.sel(way=way), LOST) for way in WAYS),
     )
 
 

@@ -13,7 +13,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.real_samples import REAL_ROWS, RECIPES, THEORIES
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..ruling import Bar, Judged, at_full_size, below
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def spread(one: xr.Dataset) -> xr.DataArray:
     return total
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     shown = [data[name] for name in SHOWN if name in data]
     gaps = [
         abs(one["surrogate"] - one["two"]) / np.hypot(one["surrogate_sem"], NEAR * one["two"])
@@ -133,14 +133,12 @@ def judge(data: Data) -> list[Judged]:
     ]
     apart = max(float(one.max()) for one in gaps)
     many = {name: data[name] for name in MANY if name in data}
-    return [
-        Judged(
-            "gaussian",
-            at_full_size(below("largest distance", apart, FAR)),
-            f"The largest distance is {apart:.2f} of these.",
-        ),
-        _predicted(many),
-    ]
+    yield at_full_size(
+        "gaussian",
+        f"The largest distance is {apart:.2f} of these.",
+        below("largest distance", apart, FAR),
+    )
+    yield _predicted(many)
 
 
 def _predicted(many: Mapping[str, xr.Dataset]) -> Judged:
@@ -161,11 +159,11 @@ def _predicted(many: Mapping[str, xr.Dataset]) -> Judged:
     seeds_alone = sum(
         int(near(one, "two", one["rows_sem"].isel(t=-1)).sum()) for one in many.values()
     )
-    return Judged(
+    return at_full_size(
         "predicted",
-        at_full_size(below("share of tasks missed", missed, MISSED)),
         f"Near are, {near_of}. With the standard error of the seeds alone, two: {seeds_alone};"
         f" within 10 %, two: {close}."
         if many
         else "Needs the full run.",
+        below("share of tasks missed", missed, MISSED),
     )

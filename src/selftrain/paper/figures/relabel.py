@@ -8,9 +8,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import RELABEL, RELABELINGS
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed
-from ..ruling import Bar, Judged, above, at_full_size, everywhere, positive
+from ..ruling import Bar, above, at_full_size, everywhere, positive
 
 ALPHA_L, ALPHA_U, DELTA, RHO = 1.0, 2.0, 0.5, 0.5
 NOISES, NOISES_QUICK = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4), (0.3,)
@@ -37,32 +37,22 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     error = data["relabel"]["error"].transpose("way", "label_noise")
     over = error.sel(way="kept") / error.sel(way="relabelled") - 1
     out = error.sel(way="relabelled") / error.sel(way="left out") - 1
     heavy, noisy = over.sel(label_noise=over.label_noise >= HEAVY), out.label_noise > 0
-    verdicts = [
-        Judged(
-            "kept",
-            everywhere(
-                positive("smallest excess", over.min()),
-                above(f"smallest excess from {HEAVY:.0%} on", heavy.min(), MUCH),
-            ),
-            "Error with kept labels over relabelled, minus one, by noise:"
-            f" {listed(over, '{:.1%}')}.",
-        )
-    ]
+    yield everywhere(
+        "kept",
+        f"Error with kept labels over relabelled, minus one, by noise: {listed(over, '{:.1%}')}.",
+        positive("smallest excess", over.min()),
+        above(f"smallest excess from {HEAVY:.0%} on", heavy.min(), MUCH),
+    )
     if 0.0 in out.label_noise:
-        verdicts.append(
-            Judged(
-                "left-out",
-                at_full_size(
-                    positive("smallest excess with noise", out.sel(label_noise=noisy).min()),
-                    positive("gain without noise", -out.sel(label_noise=0.0)),
-                ),
-                "Error of relabelled over left-out samples, minus one, by noise:"
-                f" {listed(out, '{:.1%}')}.",
-            )
+        yield at_full_size(
+            "left-out",
+            "Error of relabelled over left-out samples, minus one, by noise:"
+            f" {listed(out, '{:.1%}')}.",
+            positive("smallest excess with noise", out.sel(label_noise=noisy).min()),
+            positive("gain without noise", -out.sel(label_noise=0.0)),
         )
-    return verdicts

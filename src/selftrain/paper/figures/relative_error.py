@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...plots import paper_figures as pic
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import above_bayes, last_slope, listed, listed_by
-from ..ruling import Bar, Judged, above, at_full_size, below, everywhere, positive
+from ..ruling import Bar, above, at_full_size, below, everywhere, positive
 from ..setting import BETWEEN, RHOS, cases
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ SLIGHTLY_ABOVE = Bar(0.1, "a tenth parts almost comparable from suboptimal")
 FAR_FROM_ONE = Bar(0.05, "five times what counts as almost compatible")
 SLOWLY = Bar(0.1, "with such a power ten times the steps take away a fifth")
 COSTLY = Bar(0.05, "five times what counts as almost compatible")
+JUDGED_ONLY = ("between",)
 STUCK = Bar(1e-4, "a step along such a slope changes no digit that is shown")
 
 
@@ -35,7 +36,7 @@ def draw(data: Data) -> Drawn:
     )
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     chains, between = (data[name].isel(heuristics=0) for name in ("chains", "between"))
     ratio = chains["error"] / chains["supervised"]
     last = ratio.isel(T=-1)
@@ -53,60 +54,53 @@ def judge(data: Data) -> list[Judged]:
     ends = {BETWEEN: third.isel(rho=0), 0.2: plain.sel(rho=0.2), 0.4: plain.sel(rho=0.4)}
     wide = {rho: float(one.isel(delta=0)) for rho, one in ends.items()}
     cost = chains["supervised"] / chains["supervised_any_ridge"] - 1
-    return [
-        Judged(
-            "balanced",
-            at_full_size(below("largest excess", balanced - 1, NEAR_ONE)),
-            f"At T = {longest} it is {balanced:.5f} or less.",
-        ),
-        Judged(
-            "imbalanced",
-            at_full_size(
-                above("smallest excess", nearest - 1, FAR_FROM_ONE),
-                below("fastest fall of the deviation", -fastest, SLOWLY),
-            ),
-            f"Smallest ratio at T = {longest} by rho: {listed(skewed)}. Power of T with which the"
-            f" deviation falls at the end: {listed(slopes)}; {slope:.3g} at rho = 0.5.",
-        ),
-        Judged(
-            "degrades",
-            at_full_size(positive("smallest increase", order)),
-            f"Smallest increase: {float(order):.3g}. Ratios at T = {longest} by rho, without"
-            f" selection: {listed_by('delta', plain, '{:.4f}', label='Delta')}.",
-        ),
-        Judged(
-            "comparable",
-            at_full_size(
-                below("largest excess at rho = 0.495", nearly - 1, SLIGHTLY_ABOVE),
-                above("smallest excess at rho = 0.2", skewed[0.2] - 1, SLIGHTLY_ABOVE),
-            ),
-            f"At T = {longest}: {nearly:.4f} or less at rho = 0.495, {skewed[0.2]:.4f} or more"
-            " at rho = 0.2.",
-        ),
-        Judged(
-            "improved",
-            at_full_size(positive("smallest improvement", 1 - gain)),
-            f"Largest ratio of the errors at T = {longest}: {float(gain):.4f}.",
-        ),
-        Judged(
-            "not-monotone",
-            at_full_size(positive("difference", wide[BETWEEN] - wide[0.2])),
-            f"Ratios at T = {longest}, Delta = {float(chains.delta[0]):g}:"
-            f" {listed(wide, '{:.4f}')}.",
-        ),
-        Judged(
-            "baseline",
-            at_full_size(above("largest cost", cost.max(), COSTLY)),
-            f"The bound costs supervised learning up to {float(cost.max()):.1%}"
-            f" ({_place_of_largest(cost)}).",
-        ),
-        Judged(
-            "stationary",
-            everywhere(below("largest gradient", chains["first_order"].max(), STUCK)),
-            _stuck(chains["first_order"]),
-        ),
-        above_bayes(chains["error"], chains["bayes"]),
-    ]
+    yield at_full_size(
+        "balanced",
+        f"At T = {longest} it is {balanced:.5f} or less.",
+        below("largest excess", balanced - 1, NEAR_ONE),
+    )
+    yield at_full_size(
+        "imbalanced",
+        f"Smallest ratio at T = {longest} by rho: {listed(skewed)}. Power of T with which the"
+        f" deviation falls at the end: {listed(slopes)}; {slope:.3g} at rho = 0.5.",
+        above("smallest excess", nearest - 1, FAR_FROM_ONE),
+        below("fastest fall of the deviation", -fastest, SLOWLY),
+    )
+    yield at_full_size(
+        "degrades",
+        f"Smallest increase: {float(order):.3g}. Ratios at T = {longest} by rho, without"
+        f" selection: {listed_by('delta', plain, '{:.4f}', label='Delta')}.",
+        positive("smallest increase", order),
+    )
+    yield at_full_size(
+        "comparable",
+        f"At T = {longest}: {nearly:.4f} or less at rho = 0.495, {skewed[0.2]:.4f} or more"
+        " at rho = 0.2.",
+        below("largest excess at rho = 0.495", nearly - 1, SLIGHTLY_ABOVE),
+        above("smallest excess at rho = 0.2", skewed[0.2] - 1, SLIGHTLY_ABOVE),
+    )
+    yield at_full_size(
+        "improved",
+        f"Largest ratio of the errors at T = {longest}: {float(gain):.4f}.",
+        positive("smallest improvement", 1 - gain),
+    )
+    yield at_full_size(
+        "not-monotone",
+        f"Ratios at T = {longest}, Delta = {float(chains.delta[0]):g}: {listed(wide, '{:.4f}')}.",
+        positive("difference", wide[BETWEEN] - wide[0.2]),
+    )
+    yield at_full_size(
+        "baseline",
+        f"The bound costs supervised learning up to {float(cost.max()):.1%}"
+        f" ({_place_of_largest(cost)}).",
+        above("largest cost", cost.max(), COSTLY),
+    )
+    yield everywhere(
+        "stationary",
+        _stuck(chains["first_order"]),
+        below("largest gradient", chains["first_order"].max(), STUCK),
+    )
+    yield above_bayes(chains["error"], chains["bayes"])
 
 
 def _slope(ratio: xr.DataArray) -> float:

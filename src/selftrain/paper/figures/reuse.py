@@ -10,9 +10,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.data_reuse import BOUNDS, REUSE
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import agreement, listed
-from ..ruling import Bar, Judged, above, at_full_size, below, decided, everywhere, positive
+from ..ruling import Bar, above, at_full_size, below, decided, everywhere, positive
 from ..setting import ALPHA_L, DELTA
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     theory, error = data["theory"], last_errors(data)
     plain = error.sel(kept=False)
     again = plain.sel(reused=True) / plain.sel(reused=False)
@@ -107,28 +107,26 @@ def judge(data: Data) -> list[Judged]:
     gap, error_bar = theory["mean"] / theory["error"] - 1, theory["spread"] / theory["error"]
     followed = agreement(gap.values, error_bar.values / SEEDS**0.5, SEEDS)
     bayes = float((theory["error"].isel(t=-1) / theory["bayes"]).min())
-    return [
-        Judged(
-            "split",
-            at_full_size(positive("smallest excess", smallest - 1)),
-            f"Error with all samples reused over that of the split: {_by_rho(again)}.",
-        ),
-        *(_full(error) if True in theory.kept else []),
-        Judged(
-            "finite",
-            at_full_size(followed.within("largest distance", FOLLOWED)),
-            f"Largest distance {followed.largest:.2%}, at most {followed.at_most:.2%} ({SEEDS}"
-            " seeds).",
-        ),
-        Judged(
-            "limit",
-            everywhere(below("largest shortfall", 1 - bayes, ACCURATE)),
-            f"The smallest ratio of an error to its Bayes error is {bayes:.4f}.",
-        ),
-    ]
+    yield at_full_size(
+        "split",
+        f"Error with all samples reused over that of the split: {_by_rho(again)}.",
+        positive("smallest excess", smallest - 1),
+    )
+    if True in theory.kept:
+        yield from _full(error)
+    yield at_full_size(
+        "finite",
+        f"Largest distance {followed.largest:.2%}, at most {followed.at_most:.2%} ({SEEDS} seeds).",
+        followed.within("largest distance", FOLLOWED),
+    )
+    yield everywhere(
+        "limit",
+        f"The smallest ratio of an error to its Bayes error is {bayes:.4f}.",
+        below("largest shortfall", 1 - bayes, ACCURATE),
+    )
 
 
-def _full(error: xr.DataArray) -> list[Judged]:
+def _full(error: xr.DataArray) -> Claims:
     """Judge the claims that need the full version: on labelled samples in every step, and on naive
     runs.
     """
@@ -138,25 +136,19 @@ def _full(error: xr.DataArray) -> list[Judged]:
     gain = reused.sel(heuristics=True) / reused.sel(heuristics=False)
     largest = gain.sel(rho=[0.4, 0.2]).max()
     ways = {"fresh": False, "reused": True}
-    return [
-        Judged(
-            "kept",
-            decided(
-                positive("smallest loss at rho = 0.5 and 0.4", mild.min() - 1),
-                below("largest gain at rho = 0.2", 1 - strong.min(), LITTLE),
-            ),
-            "Error with kept labels over that without: "
-            + "; ".join(
-                f"{words}, {_by_rho(keeping.sel(reused=way))}" for words, way in ways.items()
-            )
-            + ".",
-        ),
-        Judged(
-            "heuristics",
-            decided(above("smallest reduction", 1 - largest, MATTER)),
-            f"Error with over without, samples reused: {listed(gain)}.",
-        ),
-    ]
+    yield decided(
+        "kept",
+        "Error with kept labels over that without: "
+        + "; ".join(f"{words}, {_by_rho(keeping.sel(reused=way))}" for words, way in ways.items())
+        + ".",
+        positive("smallest loss at rho = 0.5 and 0.4", mild.min() - 1),
+        below("largest gain at rho = 0.2", 1 - strong.min(), LITTLE),
+    )
+    yield decided(
+        "heuristics",
+        f"Error with over without, samples reused: {listed(gain)}.",
+        above("smallest reduction", 1 - largest, MATTER),
+    )
 
 
 def _by_rho(ratio: xr.DataArray) -> str:

@@ -10,7 +10,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.free_schedules import CONFIRMED, LIMIT, SCHEDULES, WAYS
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed, listed_by, power_law
 from ..ruling import Bar, Judged, above, at_full_size, below, positive
 from ..setting import AMOUNTS
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LIMIT", "draw", "judge", "tasks"]
 
+JUDGED_ONLY = ("confirmed",)
 RHOS = (0.5, 0.4, 0.2)
 CONSTANT, SECOND, RIDGE, ALL = range(len(WAYS))
 TRAINED, FIXED = False, True
@@ -103,7 +104,7 @@ def _draw_labels(ax: Axes, case: xr.Dataset, colors: tuple[str, str]) -> None:
     ax.set_xlabel("step $t$")
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     found, finite = data["schedules"], data["confirmed"]
     excess = found["error"] / found["bayes"] - 1
     longest = int(found.T[-1])
@@ -118,46 +119,42 @@ def judge(data: Data) -> list[Judged]:
     worse = float(free.max())
     z = (finite["mean"] - finite["theory"]) / finite["standard_error"]
     off = finite["mean"] / finite["theory"] - 1
-    return [
-        Judged(
-            "ridge",
-            at_full_size(above("smallest share", long.min(), WORTH)),
-            f"Share taken away at T = {listed(balanced)}.",
+    yield at_full_size(
+        "ridge",
+        f"Share taken away at T = {listed(balanced)}.",
+        above("smallest share", long.min(), WORTH),
+    )
+    yield at_full_size(
+        "uncured",
+        f"Excess of all free at T = {longest}: {listed(trained.isel(way=ALL))}; of a constant"
+        f" ridge: {listed(trained.isel(way=CONSTANT))}.",
+        above("excess", trained.isel(way=ALL, rho=-1), UNCURED),
+    )
+    yield at_full_size(
+        "heuristics",
+        f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
+        f"{listed(free.isel(T=-1))}.",
+        positive("smallest reduction", 1 - worse),
+    )
+    yield at_full_size(
+        "supervised",
+        "Error over that of supervised learning with lambda <= 0.1, at"
+        f" {listed_by('T', ratio)}. Excess over the Bayes error at T = {longest}:"
+        f" {listed(last.sel(fix_bias=FIXED).isel(way=ALL))}.",
+        below("largest excess", ratio.isel(T=-1).max() - 1, CLOSE),
+    )
+    yield _rule_of_thumb(found.sel(fix_bias=FIXED).isel(way=ALL, T=-1), longest)
+    yield at_full_size(
+        "finite",
+        f"Relative deviations: {listed(off)}; in standard errors: {listed(z)} (at an optimum"
+        " fluctuations can only raise the error, by an amount of order 1/N); theory"
+        f" {listed(finite['theory'])}, simulation {listed(finite['mean'])}.",
+        below(
+            "largest deviation in these units",
+            np.minimum(np.abs(z) / 4, np.abs(off) / 1e-3).max(),
+            FOLLOWED,
         ),
-        Judged(
-            "uncured",
-            at_full_size(above("excess", trained.isel(way=ALL, rho=-1), UNCURED)),
-            f"Excess of all free at T = {longest}: {listed(trained.isel(way=ALL))}; of a constant"
-            f" ridge: {listed(trained.isel(way=CONSTANT))}.",
-        ),
-        Judged(
-            "heuristics",
-            at_full_size(positive("smallest reduction", 1 - worse)),
-            f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
-            f"{listed(free.isel(T=-1))}.",
-        ),
-        Judged(
-            "supervised",
-            at_full_size(below("largest excess", ratio.isel(T=-1).max() - 1, CLOSE)),
-            "Error over that of supervised learning with lambda <= 0.1, at"
-            f" {listed_by('T', ratio)}. Excess over the Bayes error at T = {longest}:"
-            f" {listed(last.sel(fix_bias=FIXED).isel(way=ALL))}.",
-        ),
-        _rule_of_thumb(found.sel(fix_bias=FIXED).isel(way=ALL, T=-1), longest),
-        Judged(
-            "finite",
-            at_full_size(
-                below(
-                    "largest deviation in these units",
-                    np.minimum(np.abs(z) / 4, np.abs(off) / 1e-3).max(),
-                    FOLLOWED,
-                )
-            ),
-            f"Relative deviations: {listed(off)}; in standard errors: {listed(z)} (at an optimum"
-            " fluctuations can only raise the error, by an amount of order 1/N); theory"
-            f" {listed(finite['theory'])}, simulation {listed(finite['mean'])}.",
-        ),
-    ]
+    )
 
 
 def _rule_of_thumb(best: xr.Dataset, longest: int) -> Judged:
@@ -167,21 +164,19 @@ def _rule_of_thumb(best: xr.Dataset, longest: int) -> Judged:
     if longest < 64:
         unknown = below("distance of the exponent from -1", np.nan, BALANCED)
         words = "Runs of 64 steps or more are needed to tell."
-        return Judged("rule", at_full_size(unknown), words)
+        return at_full_size("rule", words, unknown)
     late = best["lambda_u"].sel(t=best.t >= longest // 8)
     laws = {float(one.rho): power_law(one.t, one).exponent for one in late.transpose("rho", "t")}
     first = best.isel(t=0)
-    return Judged(
+    return at_full_size(
         "rule",
-        at_full_size(
-            *(
-                below("distance of the exponent from -1, balanced", abs(value + 1), BALANCED)
-                if rho == 0.5
-                else above(f"how far below -1 at rho = {rho:g}", -1 - value, BALANCED)
-                for rho, value in laws.items()
-            )
-        ),
         f"Exponents: {listed(laws)}. t times the last ridge:"
         f" {listed(longest * best['lambda_u'].isel(t=-1))}. First step: sharpness"
         f" {listed(first['sharpness'])}, threshold {listed(first['threshold'])}.",
+        *(
+            below("distance of the exponent from -1, balanced", abs(value + 1), BALANCED)
+            if rho == 0.5
+            else above(f"how far below -1 at rho = {rho:g}", -1 - value, BALANCED)
+            for rho, value in laws.items()
+        ),
     )

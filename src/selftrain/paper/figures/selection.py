@@ -9,7 +9,7 @@ import numpy as np
 
 from ...plots import paper_figures as pic
 from ...plots import style
-from ..entry import Data, Drawn, Tasks, fixed
+from ..entry import Claims, Data, Drawn, Tasks, fixed
 from ..judge import above_bayes, listed
 from ..ruling import Bar, Judged, above, at_full_size, below, decided, everywhere, positive
 from ..setting import cases, chains
@@ -78,7 +78,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     every, balanced = _ratio(data["cases"].isel(heuristics=0)), _ratio(data["balanced"])
     few, short = (1 - one.where(one["T"] <= FEW, drop=True).min("T") for one in (every, balanced))
     rhos, longest = every.rho.values, int(every["T"][-1])
@@ -87,52 +87,47 @@ def judge(data: Data) -> list[Judged]:
     end = float(max((1 - every.sel(rho=0.5).isel(T=-1)).max(), (1 - balanced.isel(T=-1)).max()))
     gain = 1 - every.isel(T=-1)
     largest = np.max([every.max(), balanced.max()])
-    return [
-        *(_improved(few.sel(rho=rho)) for rho in rhos),
-        Judged(
-            "evident",
-            at_full_size(positive("difference", at_half - at_most)),
-            f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
-        ),
-        _more("poor", "alpha_U", short.isel(alpha_l=0), short.isel(alpha_l=-1)),
-        _more("large", "alpha_L", short.isel(alpha_u=-1), short.isel(alpha_u=0)),
-        Judged(
-            "long",
-            at_full_size(below("largest reduction", end, MINOR)),
-            f"Largest reduction at T = {longest}: {end:.3%}.",
-        ),
-        Judged(
-            "imbalanced",
-            at_full_size(above("largest reduction at rho = 0.4", gain.sel(rho=0.4).max(), MINOR)),
-            f"Largest reduction at T = {longest} by rho: {listed(gain.max('delta'), '{:.3%}')}.",
-        ),
-        Judged(
-            "never-worse",
-            everywhere(below("largest loss", largest - 1, NEVER_WORSE)),
-            f"Largest ratio: {largest:.8f}.",
-        ),
-        above_bayes(data["balanced"]["error"], data["balanced"]["bayes"]),
-    ]
-
-
-def _improved(few: xr.DataArray) -> Judged:
-    """Judge whether selection improves short runs at one rho, by its largest reduction."""
-    return Judged(
-        "improved",
-        at_full_size(above("largest reduction", few.max(), MUCH)),
-        f"Largest reduction for T <= {FEW} by Delta: {listed(few, '{:.2%}')}.",
-        case=f"rho = {float(few.rho):g}",
+    for rho in rhos:
+        short_runs = few.sel(rho=rho)
+        yield at_full_size(
+            "improved",
+            f"Largest reduction for T <= {FEW} by Delta: {listed(short_runs, '{:.2%}')}.",
+            above("largest reduction", short_runs.max(), MUCH),
+            case=f"rho = {rho:g}",
+        )
+    yield at_full_size(
+        "evident",
+        f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
+        positive("difference", at_half - at_most),
     )
+    yield _more("poor", "alpha_U", short.isel(alpha_l=0), short.isel(alpha_l=-1))
+    yield _more("large", "alpha_L", short.isel(alpha_u=-1), short.isel(alpha_u=0))
+    yield at_full_size(
+        "long",
+        f"Largest reduction at T = {longest}: {end:.3%}.",
+        below("largest reduction", end, MINOR),
+    )
+    yield at_full_size(
+        "imbalanced",
+        f"Largest reduction at T = {longest} by rho: {listed(gain.max('delta'), '{:.3%}')}.",
+        above("largest reduction at rho = 0.4", gain.sel(rho=0.4).max(), MINOR),
+    )
+    yield everywhere(
+        "never-worse",
+        f"Largest ratio: {largest:.8f}.",
+        below("largest loss", largest - 1, NEVER_WORSE),
+    )
+    yield above_bayes(data["balanced"]["error"], data["balanced"]["bayes"])
 
 
 def _more(key: str, axis: str, one: xr.DataArray, other: xr.DataArray) -> Judged:
     """Judge whether selection reduces the error more in one setting than in another."""
     smallest = (one - other.values).min()
     changed = "alpha_l" if axis == "alpha_U" else "alpha_u"
-    return Judged(
+    return decided(
         key,
-        decided(positive("smallest difference", smallest)),
         f"By {axis}: {listed(one, '{:.2%}')} against {listed(other, '{:.2%}')}.",
+        positive("smallest difference", smallest),
         values={"more": float(one[changed]), "less": float(other[changed])},
     )
 

@@ -10,9 +10,9 @@ import numpy as np
 from ...plots import paper_figures as pic
 from ...plots import style
 from ..computations.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import above_bayes, by_size, listed, power_law
-from ..ruling import Bar, Judged, above, at_full_size, below, positive
+from ..ruling import Bar, above, at_full_size, below, positive
 from ..setting import ALPHA_L, DELTAS, with_systems
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     theory, sizes = data["theory"], by_size(data)
     strong = (theory["lambda_u"] > 0.99 * LARGEST) & (theory["lambda_l"] > 0.99 * LARGEST)
     at_end = strong.isel(alpha_u=-1)
@@ -66,28 +66,25 @@ def judge(data: Data) -> list[Judged]:
         for features, runs in sizes
     }
     small = min(value for features, value in excess.items() if features <= 8192)
-    return [
-        Judged(
-            "at-bound",
-            at_full_size(positive("share at the bound, less one half", at_end.min() - 0.5)),
-            f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U"
-            f" for {int(at_end.sum())} of {strong.delta.size} Delta.",
-        ),
-        Judged(
-            "heavy",
-            at_full_size(
-                above("smallest of the largest excesses", small if strong.any() else 0.0, HEAVY)
-            ),
-            f"Largest excess of the mean error by N: {listed(excess, '{:.0%}')}.",
-        ),
-        *(_size_effect(sizes, strong, excess) if strong.any() else []),
-        above_bayes(theory["error"], theory["bayes"]),
-    ]
+    yield at_full_size(
+        "at-bound",
+        f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U"
+        f" for {int(at_end.sum())} of {strong.delta.size} Delta.",
+        positive("share at the bound, less one half", at_end.min() - 0.5),
+    )
+    yield at_full_size(
+        "heavy",
+        f"Largest excess of the mean error by N: {listed(excess, '{:.0%}')}.",
+        above("smallest of the largest excesses", small if strong.any() else 0.0, HEAVY),
+    )
+    if strong.any():
+        yield from _size_effect(sizes, strong, excess)
+    yield above_bayes(theory["error"], theory["bayes"])
 
 
 def _size_effect(
     sizes: list[tuple[int, xr.Dataset]], strong: xr.DataArray, excess: Mapping[int, float]
-) -> list[Judged]:
+) -> Claims:
     """Judge what happens where both ridges are at their bound."""
     tilt = {  # geometric means
         features: float(np.exp(np.nanmean(np.log(abs(runs["bias_to_norm"].where(strong))))))
@@ -98,16 +95,14 @@ def _size_effect(
     last, largest = sizes[-1]
     turn = float((1 - largest["one_minus_cosine"].mean("seed")).where(strong).mean())
     needed = float(np.exp(np.log(0.1 * turn / law.amplitude) / law.exponent))
-    return [
-        Judged(
-            "bias",
-            at_full_size(below("distance of the exponent from -1/2", off, ROOT)),
-            f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N: {listed(tilt)}, where the cosine is"
-            f" {turn:.3g}. It would be a tenth of the cosine at N = {needed:.1g}.",
-        ),
-        Judged(
-            "million",
-            at_full_size(above("largest excess", excess[last], HEAVY)),
-            f"Largest excess at N = {last:,}: {excess[last]:.0%}.",
-        ),
-    ]
+    yield at_full_size(
+        "bias",
+        f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N: {listed(tilt)}, where the cosine is"
+        f" {turn:.3g}. It would be a tenth of the cosine at N = {needed:.1g}.",
+        below("distance of the exponent from -1/2", off, ROOT),
+    )
+    yield at_full_size(
+        "million",
+        f"Largest excess at N = {last:,}: {excess[last]:.0%}.",
+        above("largest excess", excess[last], HEAVY),
+    )

@@ -10,9 +10,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT
-from ..entry import Data, Drawn, Tasks, fixed
+from ..entry import Claims, Data, Drawn, Tasks, fixed
 from ..judge import listed
-from ..ruling import Bar, Judged, above, below, decided
+from ..ruling import Bar, above, below, decided
 from ..setting import ALPHA_L, DELTAS
 
 LARGEST = 1e4
@@ -55,7 +55,7 @@ def draw(data: Data) -> Drawn:
     return figure, [*(pic.handle(*look) for look in looks), bound]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     optima = data["optima"]
     ratio = optima.alpha_u / ALPHA_L
     ridges = optima[list(RIDGES)].to_array("ridge").isel(alpha_u=-1)
@@ -63,17 +63,15 @@ def judge(data: Data) -> list[Judged]:
     at_bound = optima["lambda_u"].sel(rho=0.5) > (1 - AT_BOUND.size) * LARGEST
     skewed = {rho: float(ridges.sel(rho=rho).max()) for rho in RHOS if rho < 0.5}
     away = 1 - max(skewed.values()) / LARGEST
-    return [
-        Judged(
-            "diverge",
-            decided(below("largest distance from the bound", 1 - share, AT_BOUND)),
-            f"Smallest share of the bound at alpha_U / alpha_L = {float(ratio[-1]):g}:"
-            f" {share:.4g}. lambda_U* is at the bound from alpha_U / alpha_L ="
-            f" {listed(ratio.where(at_bound).min('alpha_u'))} on (by Delta).",
-        ),
-        Judged(
-            "imbalanced",
-            decided(above("smallest distance from the bound", away, AT_BOUND)),
-            f"Larger of the two ridges and of both Delta by rho: {listed(skewed)}.",
-        ),
-    ]
+    yield decided(
+        "diverge",
+        f"Smallest share of the bound at alpha_U / alpha_L = {float(ratio[-1]):g}:"
+        f" {share:.4g}. lambda_U* is at the bound from alpha_U / alpha_L ="
+        f" {listed(ratio.where(at_bound).min('alpha_u'))} on (by Delta).",
+        below("largest distance from the bound", 1 - share, AT_BOUND),
+    )
+    yield decided(
+        "imbalanced",
+        f"Larger of the two ridges and of both Delta by rho: {listed(skewed)}.",
+        above("smallest distance from the bound", away, AT_BOUND),
+    )

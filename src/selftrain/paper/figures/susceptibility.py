@@ -10,7 +10,7 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.chains import FIXED_RIDGE
-from ..entry import Data, Drawn, Tasks, fixed
+from ..entry import Claims, Data, Drawn, Tasks, fixed
 from ..judge import listed
 from ..ruling import Judged, at_full_size, positive
 from ..setting import ALPHA_L, DELTA, longest
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 LAMBDA_L, LAMBDA_U = 0.05, 0.01
 """The fixed ridges."""
 
+PANELS = {"chains": "(b, c), where the ridges are tuned"}
+
 
 def tasks(quick: bool) -> Tasks:
     ridges = {"lambda_l": LAMBDA_L, "lambda_u": LAMBDA_U, "longest": longest(quick)}
     batches = {"alpha_u": BATCHES_QUICK if quick else BATCHES}
-    grid = Grid(batches, {"alpha_l": ALPHA_L, "delta": DELTA, **ridges})
+    grid = Grid(batches, {"alpha_l": ALPHA_L, "rho": 0.5, "delta": DELTA, **ridges})
     return {"chains": balanced(quick), "fixed": Task(FIXED_RIDGE, grid)}
 
 
@@ -46,37 +48,33 @@ def draw(data: Data) -> Drawn:
     return figure, pic.value_legend(r"\alpha_U", pic.batch_colors(data["chains"]))
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     tuned = data["chains"]["chi"]
     last, ridge = tuned.isel(T=-1), data["chains"]["lambda_u"].isel(T=-1).sel(selection=False)
     batches = tuned.alpha_u.values
     enough, small = last.sel(alpha_u=batches >= 1), last.sel(alpha_u=batches < 1)
     room = 1 / ridge.sel(alpha_u=batches < 1) - small.sel(selection=False)
     ridges = f"(lambda_L, lambda_U) = ({LAMBDA_L:g}, {LAMBDA_U:g})"
-    return [
-        _grows(data["fixed"]["chi"], f"fixed ridges, {ridges}"),
-        _grows(tuned.sel(selection=False), "tuned, without selection"),
-        _grows(tuned.sel(selection=True), "tuned, with selection"),
-        Judged(
-            "peak",
-            at_full_size(
-                positive("smallest growth from alpha_U = 1 on", -enough.diff("alpha_u").max()),
-                positive("excess of the largest", (enough.max("alpha_u") - small.max()).min()),
-                positive("smallest distance below 1/lambda_U*", room.min()),
-            ),
-            f"At T = {int(tuned['T'][-1])} by alpha_U: {listed(last.sel(selection=False))} without"
-            f" selection, {listed(last.sel(selection=True))} with; best ridges without selection:"
-            f" {listed(ridge)}.",
-        ),
-    ]
+    yield _grows(data["fixed"]["chi"], f"fixed ridges, {ridges}")
+    yield _grows(tuned.sel(selection=False), "tuned, without selection")
+    yield _grows(tuned.sel(selection=True), "tuned, with selection")
+    yield at_full_size(
+        "peak",
+        f"At T = {int(tuned['T'][-1])} by alpha_U: {listed(last.sel(selection=False))} without"
+        f" selection, {listed(last.sel(selection=True))} with; best ridges without selection:"
+        f" {listed(ridge)}.",
+        positive("smallest growth from alpha_U = 1 on", -enough.diff("alpha_u").max()),
+        positive("excess of the largest", (enough.max("alpha_u") - small.max()).min()),
+        positive("smallest distance below 1/lambda_U*", room.min()),
+    )
 
 
 def _grows(chi: xr.DataArray, case: str) -> Judged:
     """Judge whether the susceptibility grows as the batches shrink."""
     last = chi.isel(T=-1)
-    return Judged(
+    return at_full_size(
         "grows",
-        at_full_size(positive("smallest growth", -np.diff(last.values).max())),
         f"At T = {int(chi['T'][-1])} by alpha_U: {listed(last)}.",
+        positive("smallest growth", -np.diff(last.values).max()),
         case=case,
     )

@@ -6,9 +6,9 @@ from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.real_samples import TEN_DIGITS, TEN_DIGITS_RUN
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import listed
-from ..ruling import Bar, Judged, above, at_full_size, positive
+from ..ruling import Bar, above, at_full_size, positive
 
 DIRECTIONS, LABELS, BATCH = 50, 300, 350
 STEPS, STEPS_QUICK, SEEDS, SEEDS_QUICK = 3, 1, 24, 4
@@ -52,7 +52,7 @@ def draw(data: Data) -> Drawn:
     ]
 
 
-def judge(data: Data) -> list[Judged]:
+def judge(data: Data) -> Claims:
     told, runs = data["theory"]["error"], data["runs"]["error"]
     synthetic, real = (runs.sel(source=source) for source in ("synthetic", "real"))
     means = {"theory": told, "synthetic": synthetic.mean("seed"), "real": real.mean("seed")}
@@ -62,22 +62,18 @@ def judge(data: Data) -> list[Judged]:
     more = means["real"] / means["synthetic"] - 1
     rise = {name: float(one.diff("t").min()) for name, one in means.items()}
     said = "; ".join(f"{name}, {listed(one, '{:.4f}')}" for name, one in means.items())
-    return [
-        Judged(
-            "finite",
-            at_full_size(
-                above("smallest excess", excess.min(), ABOVE, low, 2 * excess.min() - low)
-            ),
-            f"Errors by step: {said}. Excess: {listed(excess, '{:.0%}')}.",
-        ),
-        Judged(
-            "real",
-            at_full_size(above("smallest excess", more.min(), MORE)),
-            f"Excess by step: {listed(more, '{:.0%}')}.",
-        ),
-        Judged(
-            "degrades",
-            at_full_size(*(positive(f"smallest rise, {name}", one) for name, one in rise.items())),
-            f"Smallest rise of a step: {listed(rise, '{:.4f}')}.",
-        ),
-    ]
+    yield at_full_size(
+        "finite",
+        f"Errors by step: {said}. Excess: {listed(excess, '{:.0%}')}.",
+        above("smallest excess", excess.min(), ABOVE, low, 2 * excess.min() - low),
+    )
+    yield at_full_size(
+        "real",
+        f"Excess by step: {listed(more, '{:.0%}')}.",
+        above("smallest excess", more.min(), MORE),
+    )
+    yield at_full_size(
+        "degrades",
+        f"Smallest rise of a step: {listed(rise, '{:.4f}')}.",
+        *(positive(f"smallest rise, {name}", one) for name, one in rise.items()),
+    )

@@ -3,20 +3,17 @@ r"""Distributions of weights and training logits, finite system and theory, $\rh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.finite import HISTOGRAM, SHARES
-from ..entry import Data, Drawn, Tasks
+from ..entry import Claims, Data, Drawn, Tasks
 from ..judge import by_size, over_seeds
 from ..ruling import Bar, Judged, at_full_size
 from ..setting import EXPERIMENT
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 SHOWN = (1, 6, 11, 16)
 SEEDS, SEEDS_QUICK = {2**10: 256, 2**13: 64}, 4
@@ -47,39 +44,32 @@ def tasks(quick: bool) -> Tasks:
 
 
 def draw(data: Data) -> Drawn:
-    drawn = data["drawn"].isel(features=0)
-    rhos = drawn.rho.values.tolist()
-    figure, axes = pic.canvas(len(rhos), 2, 8.4, 2.9 * len(rhos) + 0.5)
-    for row, rho in zip(axes, rhos, strict=True):
-        for ax, (kind, title) in zip(row, KINDS.items(), strict=True):
-            draw_kind(ax, drawn.sel(rho=rho), kind)
-            ax.set_title(title + (rf",  $\rho={rho:g}$" if len(rhos) > 1 else ""))
-        row[0].set_ylabel("density")
-    return figure, step_legend(drawn)
+    """Draw histograms of one system and the densities of the theory, a panel for each kind, N and
+    rho.
+    """
+    drawn = data["drawn"]
+    sizes, rhos = drawn.features.values.tolist(), drawn.rho.values.tolist()
+    panels = list(product(KINDS, sizes, rhos))
+    columns, alone = max(len(rhos), 2), len(panels) == len(KINDS)
+    rows = len(panels) // columns
+    figure, axes = pic.canvas(rows, columns, 3.1 * columns + (2.2 if alone else 0.9), 2 * rows + 1)
+    colors = dict(zip(drawn.step.values.tolist(), COLORS, strict=False))
+    for ax, (kind, features, rho) in zip(axes.ravel(), panels, strict=True):
+        for step, color in colors.items():
+            at = drawn.sel(rho=rho, features=features, step=step)
+            histogram, edges = at[f"{kind}_histogram"].values, at[f"{kind}_edge"].values
+            ax.stairs(histogram, edges, fill=True, color=color, alpha=0.3)
+            ax.plot(at[f"{kind}_curve"], at[f"{kind}_density"], color=color, linewidth=1.2)
+        ax.set_ylim(bottom=0)
+        title = rf"{kind}, $N={features}$, $\rho={rho:g}$"
+        ax.set_title(KINDS[kind] if alone else title, fontsize=9 if alone else 8)
+    pic.label_rows(axes, *["density"] * rows)
+    return figure, [pic.handle(f"$t={step}$", color) for step, color in colors.items()]
 
 
-def step_colors(one: xr.Dataset) -> dict[int, str]:
-    """Return a colour for each step."""
-    return dict(zip(one.step.values.tolist(), COLORS, strict=False))
-
-
-def step_legend(one: xr.Dataset) -> list[Any]:
-    """Return the entries of the legend."""
-    return [pic.handle(f"$t={step}$", color) for step, color in step_colors(one).items()]
-
-
-def draw_kind(ax: Axes, one: xr.Dataset, kind: str) -> None:
-    """Draw histograms of one system and the densities of the theory."""
-    for step, color in step_colors(one).items():
-        at = one.sel(step=step)
-        histogram, edges = at[f"{kind}_histogram"].values, at[f"{kind}_edge"].values
-        ax.stairs(histogram, edges, fill=True, color=color, alpha=0.3)
-        ax.plot(at[f"{kind}_curve"], at[f"{kind}_density"], color=color, linewidth=1.2)
-    ax.set_ylim(bottom=0)
-
-
-def judge(data: Data) -> list[Judged]:
-    return [judge_law("law", data, kind, 0.4, 2**13) for kind in KINDS]
+def judge(data: Data) -> Claims:
+    for kind in KINDS:
+        yield judge_law("law", data, kind, 0.4, 2**13)
 
 
 def judge_law(key: str, data: Data, kind: str, rho: float, features: int) -> Judged:
@@ -89,10 +79,10 @@ def judge_law(key: str, data: Data, kind: str, rho: float, features: int) -> Jud
     share, law = here[f"{kind}_share"], here[f"{kind}_law"].isel(seed=0)
     found = over_seeds(share, law)
     single = float(abs(share.isel(seed=0) - law).max())
-    return Judged(
+    return at_full_size(
         key,
-        at_full_size(found.within("largest difference", bar)),
         f"{found} The system drawn differs by {single:.2g}.",
+        found.within("largest difference", bar),
         case=f"{kind}, rho = {rho:g}, N = {features}",
         values={"kind": kind, "systems": here.seed.size, "bar": bar},
     )
