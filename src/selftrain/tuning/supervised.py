@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,11 @@ def labeled_optimum(
     near: Any = None
 
     def fit(ridge: float) -> SupervisedFit:
-        run = solve(alone, Recipe(lambda_l=ridge), tolerance)
+        recipe = Recipe(lambda_l=ridge)
+        try:
+            run = solve(alone, recipe, tolerance)
+        except StageError:
+            run = solve(alone, recipe, tolerance, warm_start=near)
         return SupervisedFit(float(run.error[0]), ridge, float(run.cosine[0]))
 
     def scanned(ridge: float) -> float:
@@ -184,20 +189,18 @@ def _best(
     scan: Callable[[float], float] | None = None,
 ) -> SupervisedFit:
     """Return the fit with the best ridge: scan its logarithm from above, then search around the
-    best point to the accuracy `apart`.
-
-    Arguments:
-        scan: a faster function than `fit` for the errors of the scan.
+    best point to the accuracy `apart`; `scan` may return the errors of the scan faster than `fit`.
     """
+    grid = np.linspace(math.log(low), math.log(high), 12)
 
-    def error_at(x: float, error: Callable[[float], float] = lambda ridge: fit(ridge).error) -> float:
+    def error_at(x: float, error: Callable[[float], float] = lambda at: fit(at).error) -> float:
         try:
             return error(math.exp(x))
         except StageError:
             return math.inf  # the ridge is too small for this loss
 
-    grid = np.linspace(math.log(low), math.log(high), 12)
-    errors = [error_at(float(x), scan) if scan else error_at(float(x)) for x in grid[::-1]][::-1]
+    scanned = error_at if scan is None else partial(error_at, error=scan)
+    errors = [scanned(float(x)) for x in grid[::-1]][::-1]
     at = int(np.argmin(errors))
     if not errors[at] < math.inf:
         return fit(high)
