@@ -1,7 +1,7 @@
 r"""The table of all parameters of `Problem` and `Recipe`.
 
 It provides the valid ranges, the options of the command line, the sliders of the explorer, the
-symbols of sweeps and plots, the search bounds of `optimize`, and the rows of the glossary.
+symbols of sweeps and plots, and the search bounds of `optimize`. The glossary is tested against it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["PARAMETERS", "SEARCH_BOUNDS", "Parameter", "Range", "glossary_row", "range_of"]
+__all__ = ["PARAMETERS", "SEARCH_BOUNDS", "Parameter", "Range", "range_of"]
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Range of sample ratios, variances, ridges and sharpness; a product of three does not overflow."""
@@ -193,13 +193,3 @@ def range_of(name: str) -> Range:
     found = PARAMETERS[name].range
     assert found is not None
     return found
-
-
-def glossary_row(one: Parameter) -> str:
-    """Return the row of a parameter in the table of docs/glossary.md."""
-    symbol = f"${one.symbol}$" if one.symbol else ""
-    equation = f"`{one.equation}`" if one.equation else ""
-    default = "" if one.default in (REQUIRED, None) else f"`{one.default}`"
-    bounds = "" if one.search is None else f"{one.search[0]:g} to {one.search[1]:g}"
-    field = f"`{one.home.capitalize()}.{one.name}`"
-    return f"| {symbol} | {field} | {equation} | {one.sentence} | {default} | {bounds} |"
