@@ -9,11 +9,21 @@ import pytest
 
 from selftrain import Problem, Recipe
 from selftrain.errors import InvalidInput
-from selftrain.parameters import PARAMETERS, REQUIRED, SEARCH_BOUNDS, Parameter, glossary_row
+from selftrain.parameters import PARAMETERS, REQUIRED, SEARCH_BOUNDS, Parameter
 
 GLOSSARY = (Path(__file__).parents[1] / "docs" / "glossary.md").read_text("utf-8")
 KINDS = {"problem": Problem, "recipe": Recipe}
 EVERY = pytest.mark.parametrize("one", PARAMETERS.values(), ids=list(PARAMETERS))
+
+
+def glossary_row(one: Parameter) -> str:
+    """The row of a parameter in the table of docs/glossary.md."""
+    symbol = f"${one.symbol}$" if one.symbol else ""
+    equation = f"`{one.equation}`" if one.equation else ""
+    default = "" if one.default in (REQUIRED, None) else f"`{one.default}`"
+    bounds = "" if one.search is None else f"{one.search[0]:g} to {one.search[1]:g}"
+    field = f"`{one.home.capitalize()}.{one.name}`"
+    return f"| {symbol} | {field} | {equation} | {one.sentence} | {default} | {bounds} |"
 
 
 @pytest.mark.parametrize("home", KINDS)

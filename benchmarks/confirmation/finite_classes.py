@@ -28,7 +28,7 @@ from scipy.special import ndtri_exp, stdtr
 
 from selftrain import Clusters, Problem, Recipe, simulate, solve
 from selftrain.protocol import protocol_of
-from selftrain.simulation.seed_statistics import seed_sem
+from selftrain.simulation.seed_record import seed_sem
 
 from ..json_lines import JsonLines
 from ..options import parser

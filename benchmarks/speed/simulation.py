@@ -16,7 +16,7 @@ import numpy as np
 
 from selftrain.protocol import protocol_of
 from selftrain.simulation.linear.fit import fit
-from selftrain.simulation.random.streams import generator
+from selftrain.simulation.random_streams import generator
 from selftrain.simulation.run_plan import plan_run
 from selftrain.simulation.simulate import simulate
 

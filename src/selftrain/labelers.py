@@ -31,11 +31,9 @@ class Labeler(Protocol):
         Each target must depend on its own logit only: the engines call this for parts of a batch.
         Targets of the logistic loss lie in [0, 1].
         """
-        ...
 
     def jumps(self, sharpness: float) -> tuple[float, ...]:
         """Return the logits at which the target is discontinuous; its corners may be listed."""
-        ...
 
 
 class SoftLabels:

@@ -39,23 +39,18 @@ class Loss(Protocol):
 
     def link(self, logit: Array) -> Array:
         r"""Return the model output $\sigma(x)$, used as soft target."""
-        ...
 
     def value(self, target: Array, logit: Array) -> Array:
         """Return the loss l(target, x)."""
-        ...
 
     def slope(self, target: Array, logit: Array) -> Array:
         r"""Return $\partial_2 l$, the first derivative in the logit (increasing)."""
-        ...
 
     def curvature(self, target: Array, logit: Array) -> Array:
         """Return the second derivative in the logit (not negative)."""
-        ...
 
     def third(self, target: Array, logit: Array) -> Array:
         """Return the third derivative in the logit."""
-        ...
 
 
 class Logistic:

@@ -1,7 +1,7 @@
 r"""The table of all parameters of `Problem` and `Recipe`.
 
 It provides the valid ranges, the options of the command line, the sliders of the explorer, the
-symbols of sweeps and plots, the search bounds of `optimize`, and the rows of the glossary.
+symbols of sweeps and plots, and the search bounds of `optimize`. The glossary is tested against it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["PARAMETERS", "SEARCH_BOUNDS", "Parameter", "Range", "glossary_row"]
+__all__ = ["PARAMETERS", "SEARCH_BOUNDS", "Parameter", "Range"]
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Range of sample ratios, variances, ridges and sharpness; a product of three does not overflow."""
@@ -182,13 +182,3 @@ SEARCH_BOUNDS = {name: one.search for name, one in PARAMETERS.items() if one.sea
 
 DEFAULT_OVER = ("lambda_l", "lambda_u")
 """Parameters that `optimize` varies by default."""
-
-
-def glossary_row(one: Parameter) -> str:
-    """Return the row of a parameter in the table of docs/glossary.md."""
-    symbol = f"${one.symbol}$" if one.symbol else ""
-    equation = f"`{one.equation}`" if one.equation else ""
-    default = "" if one.default in (REQUIRED, None) else f"`{one.default}`"
-    bounds = "" if one.search is None else f"{one.search[0]:g} to {one.search[1]:g}"
-    field = f"`{one.home.capitalize()}.{one.name}`"
-    return f"| {symbol} | {field} | {equation} | {one.sentence} | {default} | {bounds} |"

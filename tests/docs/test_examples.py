@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from selftrain.runtime.progress_displays import PROGRESS
+from selftrain.runtime.progress import PROGRESS
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
 

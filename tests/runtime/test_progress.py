@@ -33,7 +33,7 @@ from selftrain import (
 )
 from selftrain.errors import InvalidInput
 from selftrain.results import ProgressReport
-from selftrain.runtime import progress, progress_displays
+from selftrain.runtime import progress
 from selftrain.runtime.progress import Progress, quiet
 from selftrain.theory import exact
 
@@ -143,7 +143,7 @@ def test_a_notebook_has_one_line_written_anew(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
     monkeypatch.setattr(progress, "SHOW_AFTER", 0.1)
-    assert progress_displays.watched()
+    assert progress.watched()
     with Progress(2, "points") as bar:
         time.sleep(0.2)
         bar.advance()

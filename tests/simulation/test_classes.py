@@ -63,10 +63,10 @@ def test_two_classes_written_as_scores_are_the_binary_fit(
     matrix, labels = random.normal(size=(50, 8)), random.random(50)
     if isinstance(loss, Squared):
         scores = np.column_stack([np.zeros(50), 2 * labels - 1])
-        one = fit(matrix, 2 * labels - 1, loss, 3.0, fit_bias=trained, bias=0.3)
+        one = fit(Stored(matrix), 2 * labels - 1, loss, 3.0, fit_bias=trained, bias=0.3)
     else:
         scores = np.column_stack([1 - labels, labels])
-        one = fit(matrix, labels, loss, 3.0, fit_bias=trained, bias=0.3)
+        one = fit(Stored(matrix), labels, loss, 3.0, fit_bias=trained, bias=0.3)
     both = fit_classes(
         Stored(matrix), scores, loss, factor * 3.0, rows=np.ones(50), fit_bias=trained,
         weights=np.zeros((8, 2)), bias=np.array([-0.15, 0.15]), tolerance=1e-10,

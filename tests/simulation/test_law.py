@@ -5,7 +5,7 @@ import pytest
 
 from selftrain import Ensemble, Problem, Recipe, simulate
 from selftrain.simulation.designs.design import Stored
-from selftrain.simulation.linear.susceptibility import susceptibility
+from selftrain.simulation.linear.fit import susceptibility
 
 SEEDS = 2000
 QUANTITIES = ("q", "m", "bias", "overlap", "train_loss")

@@ -25,6 +25,7 @@ from ..errors import StageError
 from ..problem import Problem
 from ..protocol import protocol_of
 from ..recipe import Recipe
+from ..simulation.designs.design import Stored
 from ..simulation.designs.sample_sources import Samples
 from ..simulation.engines.explicit import ExplicitEngine
 from ..simulation.linear.fit import Fit
@@ -57,7 +58,7 @@ class UserSamples:
         chosen = self.groups[t]
         rows = _from(self.origin, _taken(self.matrix, chosen))
         known = (self.classes[chosen] > 0).astype(np.int64)
-        return {t: Samples(rows, known, known, self.weights[chosen])}
+        return {t: Samples(Stored(rows), known, known, self.weights[chosen])}
 
 
 def follow_recipe(

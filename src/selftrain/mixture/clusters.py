@@ -180,34 +180,27 @@ class Clusters:
         source = RowSource(X, y, shrinkage, common)
         if directions is not None:
             return cls._along_leading(source, directions)
-        clusters = cls(**estimate(source)._asdict(), shrunk=shrinkage != 0)
+        clusters = cls(**estimate(source), shrunk=shrinkage != 0)
         object.__setattr__(clusters, "_rows", source)
         return clusters
 
     @classmethod
     def _along_leading(cls, source: RowSource, k: int, outer: Clusters | None = None) -> Clusters:
-        """Estimate clusters along the k leading directions of the rows, without forming the
-        covariance of all features.
-
-        Arguments:
-            outer: reduced clusters onto whose directions the rows are projected first, or None.
+        """Estimate clusters along the k leading directions of the rows, projected on those of
+        `outer` first, without forming the covariance of all features.
         """
         inner = source if outer is None else source._replace(X=outer.project(source.X))
         found = factored(inner)
         k = _directions(k, found.midpoint.size)
         basis, kept = leading_directions(found, k)
         along = (as_rows(inner.X)[0] - found.midpoint) @ basis
-        small = estimate(source._replace(X=along))
-        names, midpoint = found.names, found.midpoint
+        inside = {"midpoint": found.midpoint, "names": found.names}
         if outer is not None:
             assert outer.directions is not None
-            assert outer.midpoint is not None
-            names, midpoint = outer.names, outer.midpoint
+            inside = {"midpoint": outer.midpoint, "names": outer.names}
             basis, kept = outer.directions @ basis, outer.kept * kept
-        reduced = cls(
-            small.mean, small.covariance, midpoint, names, basis, kept, source.shrinkage != 0,
-            small.means,
-        )  # fmt: skip
+        values = estimate(source._replace(X=along)) | inside
+        reduced = cls(**values, directions=basis, kept=kept, shrunk=source.shrinkage != 0)
         object.__setattr__(reduced, "_rows", source)
         return reduced
 
@@ -256,6 +249,11 @@ class Clusters:
     def pair(self) -> bool:
         """Whether the two classes have different covariances."""
         return isinstance(self.covariance, tuple)
+
+    @property
+    def is_sphere(self) -> bool:
+        """Whether the noise has one variance in all directions."""
+        return not self.pair and self.covariance.ndim == 0
 
     @property
     def covariances(self) -> tuple[Array, ...]:
@@ -407,10 +405,11 @@ class Clusters:
             shapes.append(0.5 * (inside + inside.T))
         directions = basis if self.directions is None else self.directions @ basis
         covariance = tuple(shapes) if self.pair else shapes[0]
-        means = (None, self.means @ basis) if self.mean is None else (self.mean @ basis, None)
+        means = {"means": self.means @ basis} if self.mean is None else {"mean": self.mean @ basis}
         small = Clusters(
-            means[0], covariance, self.midpoint, self.names, directions, means=means[1]
-        )
+            **means, covariance=covariance, midpoint=self.midpoint, names=self.names,
+            directions=directions,
+        )  # fmt: skip
         whole, left = self.separation**2, small.separation**2
         share = 1.0 if math.isinf(left) else (0.0 if math.isinf(whole) else left / whole)
         object.__setattr__(small, "kept", self.kept * share)

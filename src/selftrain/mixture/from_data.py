@@ -17,16 +17,6 @@ from ..errors import InvalidInput
 from .covariances import SAME_MEAN, VANISHING, finite
 
 
-class Estimate(NamedTuple):
-    """Estimated arguments of `Clusters`: `mean` for two classes, `means` for more."""
-
-    mean: Array | None
-    covariance: Any
-    midpoint: Array
-    names: tuple[str, ...] | None
-    means: Array | None
-
-
 class RowSource(NamedTuple):
     """Labelled rows and estimation options: the arguments of `Clusters.from_data`.
 
@@ -72,22 +62,13 @@ class Factored(NamedTuple):
         return Factor(rows, sum(each.level for each in self.covariances) / count)
 
 
-class Reduction(NamedTuple):
-    """The leading directions as columns, and the fraction of the squared separation along them."""
-
-    directions: Array
-    kept: float
-
-
-def estimate(source: RowSource) -> Estimate:
-    """Estimate clusters from labelled rows; see `Clusters.from_data`."""
+def estimate(source: RowSource) -> dict[str, Any]:
+    """Return estimated arguments of `Clusters`; see `Clusters.from_data`."""
     found = factored(source)
     both = tuple(each.matrix() for each in found.covariances)
-    two = len(found.means) == 2
-    return Estimate(
-        found.means[1] if two else None, both[0] if len(both) == 1 else both, found.midpoint,
-        found.names, None if two else found.means,
-    )  # fmt: skip
+    means = {"mean": found.means[1]} if len(found.means) == 2 else {"means": found.means}
+    covariance = both[0] if len(both) == 1 else both
+    return {**means, "covariance": covariance, "midpoint": found.midpoint, "names": found.names}
 
 
 def factored(source: RowSource) -> Factored:
@@ -123,9 +104,9 @@ def factored(source: RowSource) -> Factored:
     return Factored(means, shrunk, origin + middle, names)
 
 
-def leading_directions(found: Factored, k: int) -> Reduction:
+def leading_directions(found: Factored, k: int) -> tuple[Array, float]:
     r"""Return the k leading eigenvectors of the covariance of all rows, $\bar\Sigma +
-    \mu\mu^\top$.
+    \mu\mu^\top$, as columns, and the fraction of the squared separation along them.
 
     Signs are chosen so that the largest entry of each is positive. Beyond the rank of the rows all
     directions have the same variance, and any of them may be returned.
@@ -142,7 +123,7 @@ def leading_directions(found: Factored, k: int) -> Reduction:
     whole = sum(squared_separation(mean, average) for mean in between)
     left = sum(squared_separation(mean @ basis, along) for mean in between)
     kept = 1.0 if math.isinf(left) else (0.0 if math.isinf(whole) else left / whole)
-    return Reduction(basis, kept)
+    return basis, kept
 
 
 def squared_separation(mean: Array, noise: Factor) -> float:

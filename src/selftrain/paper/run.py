@@ -12,14 +12,15 @@ import json
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from joblib import Parallel, delayed
+
 from ..runtime.files import delete_unfinished, replacing, write_netcdf, write_text
-from ..runtime.parallel import local_processes, stop_now
+from ..runtime.parallel import cores
 from ..runtime.progress import Progress, ProgressOption
 from ..sweeps import Failure, Store, Task, complete
 from .entry import Data, Figure
@@ -144,21 +145,14 @@ def _finish_all(
     def data(one: Figure) -> Data:
         return {part: task.load(store) for part, task in one.tasks(quick).items()}
 
-    if workers == 0 or len(whole) < 2:
-        for one in whole:
-            yield one.id, finish(one, quick, folder, data(one))
-        return
-    executor: Executor = local_processes(workers)
-    try:
-        sent = {executor.submit(finish, one, quick, folder, data(one)): one.id for one in whole}
-        with Progress(len(sent), "figures", progress) as bar:
-            for future in as_completed(sent):
-                yield sent[future], future.result()
-                bar.advance()
-    except BaseException:
-        stop_now(executor)
-        raise
-    executor.shutdown()
+    # All data are loaded here: joblib asks for later jobs from other threads.
+    jobs = [delayed(finish)(one, quick, folder, data(one)) for one in whole]
+    # No memory maps: they would make the data read-only.
+    parallel = Parallel(cores(workers), return_as="generator_unordered", max_nbytes=None)
+    with Progress(len(whole), "figures", progress) as bar:
+        for finished in parallel(jobs):
+            yield finished[0]["figure"], finished
+            bar.advance()
 
 
 def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:

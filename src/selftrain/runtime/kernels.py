@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .files import replacing
-from .progress_displays import watched
+from .progress import watched
 from .source_files import package_root, sources, sources_digest
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -11,27 +11,32 @@ have expected durations, the bar and the remaining time follow these instead of 
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from ..errors import InvalidInput
-from .progress_displays import Lines, display, watched
 
 __all__ = ["Progress", "ProgressOption", "ProgressReport", "checked_progress", "clock", "quiet"]
 
 SHOW_AFTER = 1.0
 """Seconds after which progress is shown by default."""
 
+BAR_SECONDS, NOTEBOOK_SECONDS, LINE_SECONDS = 0.1, 0.2, 5.0
+"""Shortest times between two updates of a bar, a line in a notebook, and plain lines."""
+
 RELIABLE_SHARE = 0.01
 """Smallest share of the work in the first item for which the remaining time is predicted from that
 item alone. A smaller item may have spent most of its time on starting processes.
 """
+
+PROGRESS = {"selftrain": "progress"}
+"""Metadata of a progress line in a notebook, so that tools can remove it."""
 
 _reporting: ContextVar[bool] = ContextVar("reporting", default=False)
 """Whether enclosing work already decides about progress: nested work then shows none."""
@@ -142,7 +147,7 @@ class Progress:
         self._completed = 0.0  # expected duration of the finished items
         self._best: float | None = None
         self._first: tuple[float, float] | None = None
-        self._display: Lines | None = None
+        self._display: _Lines | None = None
         self._last = 0.0
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
@@ -225,12 +230,7 @@ class Progress:
             return (now - since) * left / (self._completed - before)
         return (now - self._begun) * (1 - share) / share if share >= RELIABLE_SHARE else None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
         _reporting.reset(self._token)
@@ -243,6 +243,69 @@ class Progress:
         """Start the display; called by a timer or by `advance`."""
         with self._lock:
             if self._display is None and self._show is not False:
-                shown = display()
-                shown.begin(self.report())
-                self._display = shown
+                kind = _Notebook if _in_notebook() else _Bar if sys.stderr.isatty() else _Lines
+                self._display = kind(self.report())
+
+
+def watched() -> bool:
+    """Return whether stderr is a terminal, or this process a notebook kernel."""
+    return (sys.stderr is not None and sys.stderr.isatty()) or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+class _Lines:
+    """Plain lines on stderr, from the first update on; base class of the other displays."""
+
+    every = LINE_SECONDS
+
+    def __init__(self, report: ProgressReport): ...
+
+    def update(self, report: ProgressReport) -> None:
+        print(report, file=sys.stderr)
+
+    def end(self) -> None:
+        """Finish the display; what was written stays."""
+
+
+class _Bar(_Lines):
+    """A bar on a terminal that disappears when the work is done; without a total it pulses."""
+
+    every = BAR_SECONDS
+
+    def __init__(self, report: ProgressReport):
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task("", total=None)
+        self.update(report)
+
+    def update(self, report: ProgressReport) -> None:
+        total = None if report.share is None else 1.0
+        done = report.share or 0.0
+        self._bar.update(self._task, total=total, completed=done, description=str(report))
+
+    def end(self) -> None:
+        self._bar.stop()
+
+
+class _Notebook(_Lines):
+    """A line below the cell, replaced at every update."""
+
+    every = NOTEBOOK_SECONDS
+
+    def __init__(self, report: ProgressReport):
+        from IPython.display import display
+
+        line = {"text/plain": str(report)}
+        self._place: Any = display(line, raw=True, display_id=True, metadata=PROGRESS)
+
+    def update(self, report: ProgressReport) -> None:
+        self._place.update({"text/plain": str(report)}, raw=True, metadata=PROGRESS)

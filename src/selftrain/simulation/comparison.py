@@ -30,11 +30,10 @@ from ..losses import Squared
 from ..observables import entries
 from ..theory.causal.classes import ClassTrajectory
 from ..theory.trajectory import Trajectory
-from .deviation import Deviation, deviation
+from .deviation import Deviation, Gap, deviation, gaps
 from .ensemble import Ensemble
-from .gaps import Gap, gaps
 from .run_plan import drawn_sizes
-from .seed_statistics import seed_mean, seed_sem
+from .seed_record import seed_mean, seed_sem
 
 if TYPE_CHECKING:
     import pandas as pd

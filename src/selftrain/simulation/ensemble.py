@@ -19,15 +19,23 @@ from .. import observables
 from ..arrays import Array
 from ..confusion import class_errors
 from ..errors import InvalidInput, StageError, nearest
-from ..mixture.clusters import Clusters
 from ..observables import SYMBOLS, entries
 from ..problem import Problem
 from ..protocol import Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from .run_plan import RunPlan
-from .seed_record import BY_CLASS, MEASURED, Mask, SeedRecord, Vectors, shape_of
-from .seed_statistics import seed_mean, seed_sem, seed_std
+from .seed_record import (
+    BY_CLASS,
+    MEASURED,
+    Mask,
+    SeedRecord,
+    Vectors,
+    seed_mean,
+    seed_sem,
+    seed_std,
+    shape_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,7 +219,7 @@ class Ensemble:
         """
         law = self.protocol.test.law
         with np.errstate(divide="ignore", invalid="ignore"):
-            if _is_sphere(law):
+            if law.is_sphere:
                 return np.asarray(self.m / law.length / np.sqrt(self.q))
             spread = np.sqrt(self.logit_variances.mean(axis=-1))
             return np.asarray(self.m / (law.separation * spread))
@@ -220,7 +228,7 @@ class Ensemble:
     def one_minus_cosine(self) -> Array:
         """1 - cosine; for spheres computed without cancellation."""
         law = self.protocol.test.law
-        if _is_sphere(law):
+        if law.is_sphere:
             return observables.one_minus_cosine(self.m / law.length, self.v)
         return 1.0 - self.cosine
 
@@ -305,7 +313,17 @@ class Ensemble:
         data["confusion"] = (("seed", "t", "true", "class"), self.confusion)
         names = ["negative", "positive"] if self.classes == 2 else np.arange(self.classes)
         coordinates = {"seed": self.seeds, "t": self.t, "class": names, "true": names}
-        dataset = xr.Dataset(data, coords=coordinates, attrs=self._attributes())
+        run = {name: getattr(self, name) for name in ("features", "method", "seconds")}
+        given = {"problem": self.problem, "recipe": self.recipe}
+        failures = [{"seed": seed, **error.to_dict()} for seed, error in self.failures.items()]
+        attributes = {
+            "kind": "selftrain.Ensemble",
+            "version": version("selftrain"),
+            **{name: one.to_json() for name, one in given.items() if one is not None},
+            "run": json.dumps(run),
+            "failures": json.dumps(failures),
+        }
+        dataset = xr.Dataset(data, coords=coordinates, attrs=attributes)
         dataset["alpha"] = ("t", self.alpha)
         dataset["collapsed_at"] = ("seed", self.collapsed_at)
         dataset["predicts"] = ("seed", self.predicts)
@@ -364,38 +382,14 @@ class Ensemble:
                 problem,
                 recipe,
                 protocol_of(problem, recipe),
-                run["features"],
-                data["alpha"].values.astype(float),
-                np.array([int(seed) for seed in data["seed"].values]),
-                run["method"],
-                **measured,
+                alpha=data["alpha"].values.astype(float),
+                seeds=np.array([int(seed) for seed in data["seed"].values]),
                 collapsed_at=data["collapsed_at"].values.astype(int),
                 predicts=data["predicts"].values.astype(int),
                 failures=failures,
-                seconds=run["seconds"],
+                **measured,
+                **run,
             )
-
-    def _attributes(self) -> dict[str, Any]:
-        run = {
-            "features": self.features,
-            "method": self.method,
-            "seconds": self.seconds,
-        }
-        given = {"problem": self.problem, "recipe": self.recipe}
-        return {
-            "kind": "selftrain.Ensemble",
-            "version": version("selftrain"),
-            **{name: one.to_json() for name, one in given.items() if one is not None},
-            "run": json.dumps(run),
-            "failures": json.dumps(
-                [{"seed": seed, **error.to_dict()} for seed, error in self.failures.items()]
-            ),
-        }
-
-
-def _is_sphere(law: Clusters) -> bool:
-    """Return whether the noise has one variance in all directions."""
-    return not law.pair and law.covariance.ndim == 0
 
 
 NAMES = (

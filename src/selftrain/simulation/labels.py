@@ -35,8 +35,8 @@ class Labelled(NamedTuple):
 
     Attributes:
         targets: targets of the selected samples.
-        selected: mask of the samples of the batch that the fit uses.
-        truth: the true classes of the batch.
+        selected: mask of the samples that the fit uses.
+        truth: the true classes.
         mixed: whether the fit has given labels besides the pseudo-labels.
         quality: selected proportion, accuracies and class proportions of the labels, by name.
     """
@@ -105,13 +105,12 @@ def pseudo_targets(labels: PseudoLabels, logits: Array, loss: Loss, t: int) -> A
     if targets.shape != logits.shape:
         accepted = f"targets must have the shape of the logits, {logits.shape}"
         raise InvalidInput(name, targets.shape, accepted)
-    low, high = (0.0, 1.0) if type(loss) is Logistic else (-np.inf, np.inf)
-    wrong = ~(np.isfinite(targets) & (targets >= low) & (targets <= high))
-    if wrong.any():
+    valid, accepted = np.isfinite(targets), "targets must be finite"
+    if type(loss) is Logistic:
+        valid &= (targets >= 0.0) & (targets <= 1.0)
         accepted = "targets of the logistic loss must be in [0, 1]"
-        if type(loss) is not Logistic:
-            accepted = "targets must be finite"
-        raise InvalidInput(name, float(targets[wrong][0]), accepted)
+    if not valid.all():
+        raise InvalidInput(name, float(targets[~valid][0]), accepted)
     return targets
 
 
@@ -156,8 +155,8 @@ def one_class(targets: Array, codes: Array) -> bool:
     """Return whether all targets are of one class, up to a proportion of 1e-12, so that a trained
     bias would diverge; `codes` are the targets of the classes.
 
-    With the squared loss the fit would be w = 0 with the bias at the target of that class: all
-    samples get the same prediction, which counts as a collapse too, here as in the theory.
+    With the squared loss the fit would predict that class for all samples, which counts as a
+    collapse too, here as in the theory.
 
     >>> codes = np.array([0.0, 1.0])
     >>> one_class(np.array([1.0, 1.0]), codes), one_class(np.array([1.0, 0.9]), codes)

@@ -1,4 +1,4 @@
-r"""A protocol at finite size: the number of samples of every group, and the fit that draws them.
+r"""A protocol at finite size: the numbers of samples, the fits that draw them, the memory needed.
 
 At N features a group has $M = \mathrm{round}(\alpha N)$ samples; the ridge on $c = w/\sqrt N$ is
 $\lambda N$.
@@ -6,6 +6,11 @@ $\lambda N$.
 
 from __future__ import annotations
 
+import math
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -79,6 +84,9 @@ class RunPlan(NamedTuple):
 MOST_ROWS = 2.0**53
 """Largest number of samples; larger numbers are not exact as floats."""
 
+FRAME_DIRECTIONS, REVEALED_DIRECTIONS = 20, 60
+"""Usual numbers of directions of a fit, for an estimate of the memory."""
+
 VARIANCES = (1e-60, 1e60)
 """Range of delta: samples, with its square root, are in single precision (1e-38 to 1e38)."""
 
@@ -88,8 +96,7 @@ def chooses_features(protocol: Protocol) -> bool:
     given by `delta`, or of K classes.
     """
     laws = [group.law for group in (*protocol.groups, protocol.test)]
-    spheres = all(not law.pair and law.covariance.ndim == 0 for law in laws)
-    return spheres and (protocol.classes > 2 or laws[0].features == 1)
+    return all(law.is_sphere for law in laws) and (protocol.classes > 2 or laws[0].features == 1)
 
 
 def drawn_sizes(protocol: Protocol, features: int) -> Array:
@@ -120,8 +127,7 @@ def plan_run(protocol: Protocol, features: int) -> RunPlan:
         needed = protocol.groups[0].law.features
         if features < needed:
             raise InvalidInput("features", features, f"must be {needed} or more for these means")
-    sizes = drawn_sizes(protocol, features)
-    fewest = protocol.classes
+    sizes, fewest = drawn_sizes(protocol, features), protocol.classes
     if sizes.min() < fewest:
         least = int(np.ceil((fewest - 0.5) / alphas.min()))
         least += int(np.rint(least * alphas.min()) < fewest)  # a half is rounded to the even number
@@ -132,3 +138,58 @@ def plan_run(protocol: Protocol, features: int) -> RunPlan:
         )
         raise InvalidInput("features", features, accepted)
     return RunPlan(protocol, features, tuple(sizes.tolist()))
+
+
+def available_memory() -> float:
+    """Return the number of bytes that can be allocated without swapping; infinity if unknown."""
+    with suppress(OSError):  # only Linux has this file
+        free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
+        if free:
+            return 1024 * int(free[1])
+    if not hasattr(os, "sysconf"):  # Windows
+        return math.inf
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def needed_memory(plan: RunPlan, method: str) -> int:
+    """Return the number of bytes that one worker needs at the peak."""
+    rows = max(plan.rows(t) for t in range(len(plan.protocol.fits)))
+    if method == "matrix-free":
+        return 8 * rows * (FRAME_DIRECTIONS + 6)
+    pairs = zip(plan.sizes, plan.protocol.uses, strict=True)
+    stored = sum(size for size, uses in pairs if len(uses) > 1)
+    if method == "revealed":
+        asked = REVEALED_DIRECTIONS * (len(plan.protocol.fits) if stored else 1)
+        return 16 * (rows + stored + plan.features) * min(asked, plan.features)
+    return 8 * (rows + stored) * (plan.features + 10)
+
+
+def check_memory(
+    plan: RunPlan, method: str, workers: int, seeds: int, kept: int, limit: int | None
+) -> None:
+    """Raise if a run does not fit into memory; the message has what it needs and what would fit.
+
+    Arguments:
+        seeds: number of seeds.
+        kept: count of numbers stored for every seed: measured quantities, and vectors if requested.
+        limit: bytes that may be used; None for the available memory.
+    """
+    room = available_memory() if limit is None else limit
+    working, stored = workers * needed_memory(plan, method), 8 * kept * seeds
+    needed = working + stored
+    if needed <= room:
+        return
+    there = f"{room / 1e9:.3g} GB {'are free' if limit is None else 'are allowed'}"
+    fitting = int((room - working) / (8 * kept))
+    if working <= stored and fitting > 0:
+        what = f"their results would take {stored / 1e9:.3g} GB of memory, {there}"
+        raise InvalidInput("seeds", seeds, f"{what}; about {fitting:,} seeds would fit")
+    share = needed / room
+    share = share if method in ("matrix-free", "revealed") else share**0.5
+    advice = f"about {int(plan.features / share):,} features would fit"
+    if method == "dense":
+        advice += ", and method='matrix-free' needs no matrix"
+    elif workers > 1:
+        advice += f", or fewer workers than {workers}"
+    what = f"method {method!r} would take {needed / 1e9:.3g} GB of memory, {there}"
+    raise InvalidInput("features", plan.features, f"{what}; {advice}")

@@ -1,4 +1,6 @@
-"""The record of one seed: the value of every measured quantity at every step."""
+"""The record of one seed, the value of every measured quantity at every step; and statistics over
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -78,11 +80,9 @@ class SeedRecord:
     """Measured quantities of one seed over t = 0..T, NaN if there is no value.
 
     Attributes:
-        values: arrays over the steps by name (`MEASURED`, `BY_CLASS`).
         collapsed_at: first step that was not fitted because its labels are of one class, or -1.
         predicts: the class that it predicts, and the steps that collapse with it; or -1.
         failure: the error that ended the seed early, or None.
-        vectors: weights and logits.
     """
 
     seed: int
@@ -105,13 +105,33 @@ class SeedRecord:
             self.values[name][step] = value
 
     def collapse(self, steps: list[int], predicted: int) -> None:
-        """Record that `steps[0]` was not fitted because all its labels are of one class.
-
-        Arguments:
-            steps: that step and the later ones whose labels can only be of the same class
-                (`Protocol.collapses_with`).
-            predicted: the class that the models of these steps predict for every sample.
+        """Record that `steps[0]` was not fitted because all its labels are of one class, as they are
+        in the other `steps` (`Protocol.collapses_with`); `predicted` is that class.
         """
         if self.collapsed_at < 0:
             self.collapsed_at, self.predicts = steps[0], predicted
         self.values["confusion"][steps] = np.eye(self.classes)[predicted]
+
+
+def seed_mean(values: Array) -> Array:
+    """Return the mean over the seeds (the first axis) that have a value."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(values, axis=0) / _known(values))
+
+
+def seed_std(values: Array) -> Array:
+    """Return the standard deviation over seeds, with n - 1 in the denominator."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.nansum((values - seed_mean(values)) ** 2, axis=0)
+        return np.asarray(np.sqrt(spread / (_known(values) - 1)))
+
+
+def seed_sem(values: Array) -> Array:
+    """Return the standard error of the mean over seeds."""
+    return np.asarray(seed_std(values) / np.sqrt(_known(values)))
+
+
+def _known(values: Array) -> Array:
+    """Return the number of seeds that have a value, as floats; NaN if none has."""
+    count = np.isfinite(values).sum(axis=0).astype(float)
+    return np.where(count == 0, np.nan, count)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..arrays import Array
-from ..confusion import class_errors, confusion_matrix
+from ..confusion import class_errors
 from ..protocol import Protocol as TrainingProtocol
 from .labels import (
     Labelled,
@@ -26,7 +26,7 @@ from .labels import (
     one_class,
     vanished,
 )
-from .random.streams import PROBES, TEST, generator
+from .random_streams import PROBES, TEST, generator
 from .run_plan import RunPlan
 from .seed_record import SeedOptions, SeedRecord
 
@@ -36,11 +36,9 @@ class Engine(Protocol):
 
     def label(self, t: int) -> Labelled:
         """Draw the new samples of fit t and label the batch."""
-        ...
 
     def fit(self, t: int) -> None:
         """Fit the samples that `label` has prepared."""
-        ...
 
     def skip(self, t: int) -> None:
         """Draw the new samples of fit t, which is not made; later fits may use them."""
@@ -48,7 +46,6 @@ class Engine(Protocol):
 
     def model(self, t: int) -> Model:
         """Return the norm and the bias of fit t, which labels need."""
-        ...
 
 
 class Collapse(NamedTuple):
@@ -108,25 +105,7 @@ def gaussian_rule(m: float, bias: float, variances: Array) -> dict[str, Any]:
         scores = np.array([bias - m, -m - bias, 2 * m]) / np.sqrt([*variances, variances.sum()])
     below, above, auc = np.nan_to_num(ndtr(scores), nan=0.5)
     confusion = np.array([[1 - below, below], [above, 1 - above]])
-    return {
-        "logit_variances": variances,
-        "confusion": confusion,
-        "auc": float(auc),
-    }
-
-
-def gaussian_scores(m: Array, bias: Array, covariance: Array) -> dict[str, Any]:
-    """Return confusion matrix and variances of the scores of a linear rule on K Gaussian clusters.
-
-    Arguments:
-        m: mean scores without the bias, one row per score, one column per true class.
-        bias: biases of the scores.
-        covariance: covariance of the scores within a class.
-    """
-    return {
-        "logit_variances": np.diag(covariance),
-        "confusion": confusion_matrix(m.T + bias, covariance),
-    }
+    return {"logit_variances": variances, "confusion": confusion, "auc": float(auc)}
 
 
 class SeedEngine(Engine, Protocol):
@@ -136,34 +115,22 @@ class SeedEngine(Engine, Protocol):
     """Whether probes of the susceptibility must be made after the last fit."""
 
     def measured(self, t: int) -> dict[str, Any]:
-        """Return m, v, bias, overlap, train_loss, directions and fit_error of fit t, which must be
-        the last so far.
-        """
-        ...
+        """Return m, v, bias, overlap, train_loss, directions and fit_error of the last fit, t."""
 
     def rule(self, t: int) -> dict[str, Any]:
-        """Return the variances of the logits and the confusion matrix of fit t on test samples, and
-        the AUC for two classes.
-        """
-        ...
+        """Return logit variances, confusion matrix and, for two classes, AUC on test samples."""
 
     def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
-        """Return a function of a number of probes and a random generator that estimates the
-        susceptibility of fit t.
-        """
-        ...
+        """Return the estimator of the susceptibility of fit t, by random probes."""
 
     def weights(self, t: int) -> Array:
         """Return w of fit t, N entries."""
-        ...
 
     def logits(self, t: int) -> Array:
         """Return the logits of the batch after fit t."""
-        ...
 
     def forget(self, t: int) -> None:
         """Drop everything that no fit after t needs."""
-        ...
 
 
 def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: SeedOptions) -> bool:

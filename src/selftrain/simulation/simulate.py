@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,18 +27,16 @@ from ..protocol import Fit, Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads, whole_workers
 from ..runtime.progress import Progress, ProgressOption, checked_progress
-from .designs.sample_sources import NOISES, GaussianSource, Table, TableSource, sample_table
+from .designs.sample_sources import NOISES, GaussianSource, TableSource, sample_table
 from .engines.explicit import MeasuredEngine
 from .ensemble import Ensemble
-from .memory_check import check_memory
-from .run_plan import RunPlan, chooses_features, plan_run
+from .run_plan import RunPlan, check_memory, chooses_features, plan_run
 from .seed_record import MEASURED, SeedOptions, SeedRecord
 from .seed_run import SeedEngine, run_seed
 
 __all__ = ["simulate"]
 
 METHODS = ("dense", "matrix-free", "revealed")
-GAUSSIAN, ROWS = "gaussian", "rows"
 
 EngineOfSeed = Callable[[int], SeedEngine]
 
@@ -108,11 +107,10 @@ def simulate(
     protocol = _checked(problem, recipe, method, on_failure)
     checked_progress(progress)
     for name, value in {"keep_weights": keep_weights, "keep_logits": keep_logits}.items():
-        _switch(name, value)
+        if not isinstance(value, (bool, np.bool_)):
+            raise InvalidInput(name, value, "must be True or False")
     size = _size(protocol, features, rows)
     plan = plan_run(protocol, size)
-    engine = _engine(plan, method, rows)
-    table = sample_table(plan, rows) if engine == ROWS else None
     jobs = whole_workers(workers)
     options = SeedOptions(
         whole("probes", probes, lambda n: 0 <= n <= MOST_PROBES, PROBES),
@@ -120,14 +118,14 @@ def simulate(
         keep_logits,
         number("tolerance", tolerance, *TOLERANCE),
     )
+    engine, engines = _engines(plan, method, rows, options)
     several = min(cores(jobs), len(chosen))
-    fits = range(len(plan.protocol.fits))
+    fits = range(len(protocol.fits))
     kept = sum(len(MEASURED) + keep_weights * size + keep_logits * plan.rows(t) for t in fits)
     limit = None if memory is None else whole("memory", memory, lambda n: n >= 1, BYTES)
     check_memory(plan, engine, several, len(chosen), kept, limit)
-    _warn_if_idle(plan)
+    _warn_if_idle(protocol)
     begin = time.perf_counter()
-    engines = _engines(plan, engine, table, options)
     records = _run_all(plan, chosen, engines, options, several, progress)
     if not records:
         raise KeyboardInterrupt
@@ -161,11 +159,6 @@ def _checked(problem: Any, recipe: Any, method: Any, on_failure: Any) -> Protoco
     return protocol_of(problem, recipe)
 
 
-def _switch(name: str, value: Any) -> None:
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidInput(name, value, "must be True or False")
-
-
 def _size(protocol: Protocol, features: int | None, rows: Any) -> int:
     """Return the number of features."""
     own = protocol.groups[0].law.features
@@ -184,27 +177,26 @@ def _size(protocol: Protocol, features: int | None, rows: Any) -> int:
     return own
 
 
-def _engine(plan: RunPlan, method: str, rows: Any) -> str:
-    """Return the name of the engine to use: `method`, or another if the problem needs it."""
-    if not plan.embedded:
-        return GAUSSIAN if rows is None else ROWS
-    if method != "matrix-free":
-        return method
-    from .engines.matrix_free import supports
+def _engines(
+    plan: RunPlan, method: str, rows: Any, options: SeedOptions
+) -> tuple[str, EngineOfSeed]:
+    """Return the name of the engine, which is `method` unless the problem needs another, and a
+    function from a seed to its engine.
+    """
+    if plan.embedded and method == "matrix-free":
+        from .engines.matrix_free import FrameEngine, supports
 
-    return "matrix-free" if supports(plan) else "revealed"
-
-
-def _engines(plan: RunPlan, engine: str, table: Table | None, options: SeedOptions) -> EngineOfSeed:
-    """Return a function from a seed to its engine."""
-    if engine == "matrix-free":
-        from .engines.matrix_free import FrameEngine
-
-        return lambda seed: FrameEngine(plan, options, seed)
-    if table is not None:
-        return lambda seed: MeasuredEngine(plan, TableSource(plan, table, seed), options.tolerance)
-    noise = NOISES.get(engine, NOISES["dense"])
-    return lambda seed: MeasuredEngine(plan, GaussianSource(plan, seed, noise), options.tolerance)
+        if supports(plan):
+            return method, lambda seed: FrameEngine(plan, options, seed)
+        method = "revealed"
+    source: Callable[[int], GaussianSource | TableSource]
+    if rows is not None:
+        source = partial(TableSource, plan, sample_table(plan, rows))
+    else:
+        noise = NOISES[method] if plan.embedded else NOISES["dense"]
+        source = partial(GaussianSource, plan, noise=noise)
+    name = method if plan.embedded else "gaussian" if rows is None else "rows"
+    return name, lambda seed: MeasuredEngine(plan, source(seed), options.tolerance)
 
 
 def _run_all(
@@ -215,10 +207,8 @@ def _run_all(
     workers: int,
     progress: ProgressOption,
 ) -> list[SeedRecord]:
-    """Run all seeds and return their records in order; after an interrupt, those of the finished
-    seeds.
-
-    The record of a seed that fails ends at its failure.
+    """Return the records of all seeds in order, after an interrupt those of the finished ones; the
+    record of a seed that fails ends at its failure.
     """
     stop = threading.Event()
     options = options._replace(stopped=stop.is_set)
@@ -266,11 +256,11 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     return chosen
 
 
-def _warn_if_idle(plan: RunPlan) -> None:
+def _warn_if_idle(protocol: Protocol) -> None:
     """Warn of fits that cannot change the model: they have the labelled samples and the ridge of
     fit 0, and labels of sharpness 1, whose loss the previous model already minimises.
     """
-    first, *later = plan.protocol.fits
+    first, *later = protocol.fits
 
     def idle(fit: Fit) -> bool:
         given = [use for use in fit.uses if use.labels is None]

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..arrays import Array
 from ..errors import InvalidInput, NoGradient, StageError, nearest
 from ..fields import whole
 from ..parameters import DEFAULT_OVER, SEARCH_BOUNDS
@@ -97,7 +96,10 @@ def optimize(
     with Progress(None, "runs", progress) as bar:
         search = (Search if problem.by_quadrature else ReuseSearch)(problem, free, limit, bar)
         found = _best_bias(search, begin, plan) if either else _descended(search, begin, plan)
-        x, first, second = _finished(search, found, plan)
+        if method == "nelder-mead" and problem.by_quadrature:
+            x, (first, second) = found.x, search.conditions(found.x, tolerance)
+        else:
+            x, first, second = search.finish(found.x, tolerance)
         recipe, came_from = search.variables.recipe(x), found.start
         run: Any = solve(problem, recipe, final)
         before = _start_run(search, begin, final)
@@ -123,11 +125,8 @@ def optimize(
 
 
 class _Plan(NamedTuple):
-    """Options of a search.
-
-    Attributes:
-        name: name of the start.
-        baseline: error of the supervised baseline, to be beaten.
+    """Options of a search: the method, the number of starts, the name of the first, the error of
+    the supervised baseline, to be beaten, and the tolerance of the solver.
     """
 
     method: str
@@ -135,11 +134,6 @@ class _Plan(NamedTuple):
     name: str
     baseline: float
     tolerance: float
-
-    @property
-    def no_start(self) -> bool:
-        """Whether the caller gave no start."""
-        return self.name == DEFAULT
 
 
 def _best_bias(search: Search, begin: Recipe, plan: _Plan) -> Descent:
@@ -168,7 +162,7 @@ def _descended(search: Search, begin: Recipe, plan: _Plan) -> Descent:
     """Descend from the starts; return a point near the best optimum found."""
     there = Start(plan.name, search.variables.coordinates(begin))
     if isinstance(search, ReuseSearch):
-        count = plan.starts or (SEVERAL if plan.no_start else 1)
+        count = plan.starts or (SEVERAL if plan.name == DEFAULT else 1)
         others = [Start(SPREAD, x) for x in spread(search.variables, 2 * (count - 1))]
         known = known_recipes(search.variables, begin) if count > 1 else []
         found = search.follow([there, *known, *others], plan.tolerance, count)
@@ -180,13 +174,6 @@ def _descended(search: Search, begin: Recipe, plan: _Plan) -> Descent:
     if not found.value < WORST:
         raise NoGradient(f"no start leads to a {missing}; the last: {search.trouble}")
     return found
-
-
-def _finished(search: Search, found: Descent, plan: _Plan) -> tuple[Array, float, float]:
-    """Return the coordinates of the optimum, and its `conditions`."""
-    if plan.method == "nelder-mead" and not isinstance(search, ReuseSearch):
-        return found.x, *search.conditions(found.x, plan.tolerance)
-    return search.finish(found.x, plan.tolerance)
 
 
 def _start_run(search: Search, begin: Recipe, tolerance: float | None) -> Any:
@@ -244,7 +231,7 @@ def _first_useful(search: Search, begin: Recipe, plan: _Plan) -> Descent:
     rough = max(ROUGH, plan.tolerance)
     if plan.starts is not None or search.problem.steps == 0:
         return rough_optimum(search, begin, plan.name, plan.starts or 1, rough)
-    for count in (SEVERAL, MANY) if plan.no_start else (1, SEVERAL, MANY):
+    for count in (SEVERAL, MANY) if plan.name == DEFAULT else (1, SEVERAL, MANY):
         found = rough_optimum(search, begin, plan.name, count, rough)
         if found.value < plan.baseline - ROUGHLY_STATIONARY:
             break

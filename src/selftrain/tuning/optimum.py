@@ -19,9 +19,9 @@ from ..theory.run_file import as_dataset, from_dataset
 from ..theory.solve import solve
 from ..theory.tolerances import TOLERANCE
 from ..theory.trajectory import Trajectory
-from .known_recipes import heuristic_recipes
 from .limits import Limits
 from .search import ROUGH, Improvement
+from .search_starts import heuristic_recipes
 from .supervised import SupervisedFit, SupervisedOptimum
 
 if TYPE_CHECKING:
@@ -98,7 +98,6 @@ class Optimum:
     second_order: float
     labeled_only: SupervisedFit
     start: str
-    _supervised: SupervisedOptimum | None = None
 
     @property
     def problem(self) -> Problem:
@@ -146,7 +145,7 @@ class Optimum:
     @property
     def supervised(self) -> SupervisedOptimum:
         """The best fully supervised fit, its ridge in the same bounds."""
-        return self._supervised or self.limits.supervised
+        return self.limits.supervised
 
     @property
     def bayes(self) -> BayesLimits:
@@ -262,7 +261,6 @@ class Optimum:
             "recipe": self.recipe.to_json(),
             "path": [(one.solves, one.error, one.recipe.to_json()) for one in self.path],
             "labeled_only": asdict(self.labeled_only),
-            "supervised": asdict(self.supervised),
         }
         data = as_dataset(self.trajectory)
         data.attrs |= {"kind": "selftrain.Optimum", "search": json.dumps(search)}
@@ -273,9 +271,6 @@ class Optimum:
         """Read a file that `save` wrote."""
         with stored(path, "Optimum") as data:
             search = json.loads(data.attrs["search"])
-            supervised = as_tuples(search["supervised"])
-            if supervised["unbounded"] is not None:
-                supervised["unbounded"] = SupervisedFit(**supervised["unbounded"])
             return cls(
                 **{name: as_tuples(search[name]) for name in PLAIN},
                 recipe=Recipe.from_json(search["recipe"]),
@@ -285,7 +280,6 @@ class Optimum:
                     for solves, error, recipe in search["path"]
                 ),
                 labeled_only=SupervisedFit(**search["labeled_only"]),
-                _supervised=SupervisedOptimum(**supervised),
             )
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,12 +131,22 @@ def labeled_optimum(
     if problem.classes > 2:
         return _best_of_classes(problem, bounds, labeled_only=True)
     alone = problem.labeled_alone().replace(test=problem.test_pair)
+    near: Any = None
 
     def fit(ridge: float) -> SupervisedFit:
-        run = solve(alone, Recipe(lambda_l=ridge), tolerance)
+        recipe = Recipe(lambda_l=ridge)
+        try:
+            run = solve(alone, recipe, tolerance)
+        except StageError:
+            run = solve(alone, recipe, tolerance, warm_start=near)
         return SupervisedFit(float(run.error[0]), ridge, float(run.cosine[0]))
 
-    return _best(fit, *bounds)
+    def scanned(ridge: float) -> float:
+        nonlocal near  # from scratch, small ridges need a continuation from large ones
+        near = solve(alone, Recipe(lambda_l=ridge), tolerance, warm_start=near)
+        return float(near.error[0])
+
+    return _best(fit, *bounds, scan=scanned)
 
 
 def _best_of_classes(
@@ -171,20 +182,25 @@ def _class_fit(problem: Problem, ridge: float, labeled_only: bool, points: int) 
 
 
 def _best(
-    fit: Callable[[float], SupervisedFit], low: float, high: float, apart: float = 1e-6
+    fit: Callable[[float], SupervisedFit],
+    low: float,
+    high: float,
+    apart: float = 1e-6,
+    scan: Callable[[float], float] | None = None,
 ) -> SupervisedFit:
-    """Return the fit with the best ridge: scan its logarithm, then search around the best point to
-    the accuracy `apart`.
+    """Return the fit with the best ridge: scan its logarithm from above, then search around the
+    best point to the accuracy `apart`; `scan` may return the errors of the scan faster than `fit`.
     """
     grid = np.linspace(math.log(low), math.log(high), 12)
 
-    def error_at(x: float) -> float:
+    def error_at(x: float, error: Callable[[float], float] = lambda at: fit(at).error) -> float:
         try:
-            return fit(math.exp(x)).error
+            return error(math.exp(x))
         except StageError:
             return math.inf  # the ridge is too small for this loss
 
-    errors = [error_at(float(x)) for x in grid]
+    scanned = error_at if scan is None else partial(error_at, error=scan)
+    errors = [scanned(float(x)) for x in grid[::-1]][::-1]
     at = int(np.argmin(errors))
     if not errors[at] < math.inf:
         return fit(high)

@@ -8,7 +8,7 @@ The last column of the inverse Hessian is (0, 0.6, 0.8): its square is 1, its la
 import numpy as np
 import pytest
 
-from selftrain.simulation.frame.fit_accuracy import FitPoint, Outside, accuracy
+from selftrain.simulation.frame.frame_fit import FitPoint, Outside, accuracy
 
 POINT, COLUMN, BIAS = np.array([0.6, 0.8]), np.array([0.0, 0.6, 0.8]), -0.5
 NOW = FitPoint(POINT, 1.0, 0.6, BIAS)

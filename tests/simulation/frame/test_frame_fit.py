@@ -8,9 +8,9 @@ import pytest
 from selftrain import Problem, Recipe
 from selftrain.losses import Logistic, Squared
 from selftrain.protocol import protocol_of
+from selftrain.simulation.designs.design import Stored
 from selftrain.simulation.engines import matrix_free
-from selftrain.simulation.frame.fit_accuracy import FitPoint, Outside
-from selftrain.simulation.frame.frame_fit import judge
+from selftrain.simulation.frame.frame_fit import FitPoint, Outside, judge
 from selftrain.simulation.frame.frame_newton import Objective, OpenFit, open_fit
 from selftrain.simulation.frame.passes import LOGISTIC, SQUARED, BatchRows, Columns, Filled
 from selftrain.simulation.linear.fit import fit
@@ -69,7 +69,7 @@ def test_a_tight_fit_is_the_minimum_over_the_columns_it_revealed(
     matrix = rows.columns.x[: point.size, : rows.targets.size].T.astype(float)
     loss = Squared() if rows.loss == SQUARED else Logistic()
     options = {"fit_bias": trained, "bias": BIAS, "tolerance": 1e-11}
-    direct = fit(matrix, rows.targets, loss, rows.ridge, **options)
+    direct = fit(Stored(matrix), rows.targets, loss, rows.ridge, **options)
     np.testing.assert_allclose(point, direct.weights, atol=1e-7 * np.linalg.norm(point))
     assert bias == pytest.approx(direct.bias, abs=1e-7)
 
@@ -96,7 +96,7 @@ def test_newton_cg_on_a_nearly_singular_matrix(ridge: float) -> None:
     random = np.random.default_rng(5)
     matrix = random.standard_normal((315, 300))
     targets = random.standard_normal(315)
-    found = fit(matrix, targets, Squared(), 300 * ridge, tolerance=1e-8)
+    found = fit(Stored(matrix), targets, Squared(), 300 * ridge, tolerance=1e-8)
     bordered = np.hstack([matrix, np.ones((315, 1))])
     penalty = 300 * ridge * np.eye(301)
     penalty[-1, -1] = 0.0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from selftrain.simulation.frame.normals import TILE, fill_normals
 from selftrain.simulation.frame.passes import (
     LOGISTIC,
     SQUARED,
@@ -22,7 +23,6 @@ from selftrain.simulation.frame.passes import (
     split,
     total_loss,
 )
-from selftrain.simulation.random.normals import TILE, fill_normals
 
 ROWS, FRAME, REVEALED, ROOM = TILE + 300, 5, 3, 8
 KEY = np.uint64(11)

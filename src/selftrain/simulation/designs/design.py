@@ -8,35 +8,33 @@ composed of others: `Stacked` (one above the other) and `ClusterRows` (noise aro
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse
 
 from ...arrays import Array
-from ...errors import InvalidInput
 
 
-@runtime_checkable
 class Design(Protocol):
     """A matrix defined by its products."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
-        ...
 
     def times(self, weights: Array) -> Array:
         """Return X @ weights."""
-        ...
 
     def transposed_times(self, rows: Array) -> Array:
         """Return X.T @ rows."""
-        ...
 
 
 class Stored:
-    """A dense array or a scipy sparse matrix."""
+    """A dense array or a scipy sparse matrix.
+
+    >>> Stored(np.eye(3)).times(np.arange(3.0))
+    array([0., 1., 2.])
+    """
 
     def __init__(self, matrix: Any):
         self.matrix = matrix
@@ -88,18 +86,3 @@ class ClusterRows:
     def transposed_times(self, rows: Array) -> Array:
         means = sum(np.multiply.outer(one, place @ rows) for place, one in self.pairs)
         return np.asarray(means + self.scale * self.noise.transposed_times(rows))
-
-
-def as_design(matrix: Any) -> Design:
-    """Return a design from an array, a scipy sparse matrix, or a design itself.
-
-    >>> as_design(np.eye(3)).times(np.arange(3.0))
-    array([0., 1., 2.])
-    """
-    if isinstance(matrix, Design):
-        return matrix
-    if scipy.sparse.issparse(matrix):
-        return Stored(matrix.asformat("csr"))  # type: ignore[attr-defined]
-    if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
-        return Stored(matrix)
-    raise InvalidInput("matrix", matrix, "must be a 2-d array, a scipy sparse matrix or a Design")

@@ -41,12 +41,8 @@ class RevealedGaussian:
         return self._product(rows, self._answered, self._asked)
 
     def _product(self, vector: Array, here: _Basis, there: _Basis) -> Array:
-        """Return the product with a vector, which may reveal one more direction, or with the
-        columns of a matrix.
-
-        Arguments:
-            here: known directions in the space of the vector.
-            there: known directions in the space of the product.
+        """Return the product with a vector, or the columns of a matrix, in the space of `here`; it
+        is in the space of `there`. Each vector may reveal one more direction.
         """
         if vector.ndim > 1:
             return np.column_stack([self._product(one, here, there) for one in vector.T])

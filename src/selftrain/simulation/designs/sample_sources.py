@@ -9,12 +9,13 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ...arrays import Array
+from ...confusion import confusion_matrix
 from ...errors import InvalidInput
 from ...mixture.from_data import classified_rows
 from ..labels import Classes, given_labels, predicted
-from ..random.streams import LABELS, generator
+from ..random_streams import LABELS, generator
 from ..run_plan import RunPlan
-from ..seed_run import gaussian_rule, gaussian_scores
+from ..seed_run import gaussian_rule
 from .design import ClusterRows, Design, Stored
 from .revealed import RevealedGaussian
 
@@ -26,7 +27,7 @@ class Samples(NamedTuple):
     are one).
     """
 
-    design: Any
+    design: Design
     classes: Classes
     given: Classes
     weights: Array | None = None
@@ -37,23 +38,9 @@ class SampleSource(Protocol):
 
     def draw(self, t: int) -> dict[int, Samples]:
         """Draw the groups of samples that fit t is the first to use; return them by their index."""
-        ...
-
-
-class TestedSource(SampleSource, Protocol):
-    """A source that can also test a linear rule; `means` are the class means, one row each."""
-
-    means: Array
-
-    def test(self, weights: Array, bias: Any) -> dict[str, Any]:
-        """Return the confusion matrix, AUC and logit variances of a linear rule on samples that no
-        fit uses.
-        """
-        ...
 
 
 def dense_noise(rows: int, columns: int, random: np.random.Generator) -> Design:
-    """Return a matrix of standard normal entries, all drawn and stored."""
     return Stored(random.standard_normal((rows, columns)))
 
 
@@ -64,8 +51,6 @@ class GaussianSource:
     """Samples of Gaussian clusters; a rule is tested on their law, without sampling.
 
     Arguments:
-        plan: plan of the run.
-        seed: seed of the random numbers.
         noise: function that draws the noise matrix of embedded clusters (`RunPlan.embedded`).
     """
 
@@ -99,7 +84,8 @@ class GaussianSource:
     def test(self, weights: Array, bias: Any) -> dict[str, Any]:
         products = [_products(weights, covariance) for covariance in self.law.covariances]
         if weights.ndim > 1:
-            return gaussian_scores(weights.T @ self.means.T, bias, products[0])
+            confusion = confusion_matrix((weights.T @ self.means.T).T + bias, products[0])
+            return {"logit_variances": np.diag(products[0]), "confusion": confusion}
         m = float(self.means[1] @ weights)
         return gaussian_rule(m, bias, np.array([products[0], products[-1]]))
 
@@ -122,13 +108,7 @@ class Table(NamedTuple):
 
 
 class TableSource:
-    """Real samples, drawn without replacement; a rule is tested on those that no fit uses.
-
-    Arguments:
-        plan: plan of the run.
-        table: the samples.
-        seed: seed of the order in which they are drawn.
-    """
+    """Real samples, drawn without replacement; a rule is tested on those that no fit uses."""
 
     def __init__(self, plan: RunPlan, table: Table, seed: int):
         self.plan, self.table, self.seed = plan, table, seed
@@ -182,19 +162,18 @@ def sample_table(plan: RunPlan, rows: Any) -> Table:
     if not isinstance(rows, tuple) or len(rows) != 2:
         raise InvalidInput("rows", type(rows).__name__, "a pair (X, y) is needed")
     X, classes, _ = classified_rows(*rows)
-    count = plan.protocol.classes
-    if classes.max() + 1 != count:
-        accepted = f"y must have {count} classes, as the clusters; it has {classes.max() + 1}"
+    count, there = plan.protocol.classes, np.bincount(classes)
+    if len(there) != count:
+        accepted = f"y must have {count} classes, as the clusters; it has {len(there)}"
         raise InvalidInput("rows", f"{len(X)} rows", accepted)
     needed = np.sum(_counts(plan), axis=0)
-    for k, there in enumerate(np.bincount(classes, minlength=count)):
-        if there <= needed[k]:
-            name = ("negative class", "positive class")[k] if count == 2 else f"class {k}"
-            accepted = (
-                f"the steps need {needed[k]} samples of the {name} and some must be held out to "
-                f"measure the error; there are {there}"
-            )
-            raise InvalidInput("rows", f"{len(X)} rows", accepted)
+    for k in np.flatnonzero(there <= needed):
+        name = ("negative class", "positive class")[k] if count == 2 else f"class {k}"
+        accepted = (
+            f"the steps need {needed[k]} samples of the {name} and some must be held out to measure"
+            f" the error; there are {there[k]}"
+        )
+        raise InvalidInput("rows", f"{len(X)} rows", accepted)
     return Table(plan.protocol.groups[0].law.project(X), classes)
 
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...arrays import Array
 from ...errors import ConvergenceError
 from ...losses import Logistic, Squared, check_derivatives, check_within
-from ...protocol import Fit as ProtocolFit
 from ...protocol import Protocol, PseudoLabels
-from ..designs.design import Design, Stacked, as_design
+from ..designs.design import Stacked
 from ..designs.revealed import RevealedGaussian
-from ..designs.sample_sources import Samples, SampleSource, TestedSource
+from ..designs.sample_sources import GaussianSource, Samples, SampleSource, TableSource
 from ..labels import (
     Labelled,
     Model,
@@ -32,8 +31,7 @@ from ..labels import (
     pseudo_targets,
 )
 from ..linear.class_losses import class_loss, fit_classes
-from ..linear.fit import Fit, FitError, fit
-from ..linear.susceptibility import susceptibility
+from ..linear.fit import Fit, FitError, fit, susceptibility
 from ..run_plan import RunPlan
 from ..seed_record import Mask
 
@@ -44,22 +42,10 @@ CHECKED = 200
 """Number of logits of a fit at which a user-defined loss is checked."""
 
 
-class FitSamples(NamedTuple):
-    """The samples of a fit: design, targets, weights; those of the batch (`RunPlan.batch`) come
-    first.
-    """
-
-    design: Design
-    targets: Array
-    weights: Array
-
-
 class ExplicitEngine:
     """Samples and models of one run.
 
     Arguments:
-        protocol: groups of samples and fits.
-        source: source of the samples.
         features: N; ridges are multiplied by it.
         tolerance: relative accuracy of q, m and B.
 
@@ -99,13 +85,12 @@ class ExplicitEngine:
         weights = np.repeat([weight for _, weight, _ in entries], sizes) * selected
         if parts[0].weights is not None:
             weights *= np.concatenate([np.asarray(part.weights) for part in parts])
-        designs = [as_design(part.design) for part in parts]
-        design = designs[0] if len(designs) == 1 else Stacked(*designs)
-        self._samples = FitSamples(design, targets, weights)
+        design = parts[0].design if len(parts) == 1 else Stacked(*(part.design for part in parts))
+        self._design, self._goals, self._weights = design, targets, weights
+        # The batch comes first: samples with pseudo-labels, or all samples if there are none.
         count = sum(sizes[: len(made)]) or len(targets)
         self._targets, self._selected = targets[:count], selected[:count]
         truth = np.concatenate([part.classes for part in parts])[:count]
-        # The batch: samples with pseudo-labels, or all samples if there are none.
         owned = {group for group, _, _ in made} or {group for group, _, _ in given}
         mine = np.repeat([group in owned for group, _, _ in made + given], sizes)
         codes = class_targets(self.protocol.fits[t].loss, self.protocol.classes)
@@ -118,16 +103,14 @@ class ExplicitEngine:
     def _labels(
         self, t: int, part: Samples, labels: PseudoLabels | None
     ) -> tuple[Array, Mask, Array]:
-        """Return the targets, the mask of selected samples, and the logits that labels are made
-        from.
-        """
+        """Return targets, the mask of selected samples, and the logits that labels come from."""
         loss, classes = self.protocol.fits[t].loss, self.protocol.classes
         if labels is None:
             everything = np.ones(len(part.given), dtype=bool)
             nothing = np.zeros((0, classes) if classes > 2 else 0)
             return class_targets(loss, classes)[part.given], everything, nothing
         teacher = self.models[labels.teacher]
-        logits = as_design(part.design).times(teacher.weights) + teacher.bias
+        logits = part.design.times(teacher.weights) + teacher.bias
         unit = confidence_unit(teacher.weights) * self.protocol.length
         selected = confidence(logits) > labels.threshold * unit
         if labels.agree:
@@ -137,14 +120,36 @@ class ExplicitEngine:
     def fit(self, t: int) -> None:
         step, classes = self.protocol.fits[t], self.protocol.classes
         shape = () if classes == 2 else (classes,)
-        weights = np.zeros((self._samples.design.shape[1], *shape))
+        weights = np.zeros((self._design.shape[1], *shape))
         bias: Any = np.zeros(shape) if shape else 0.0
         if self.models:
             weights, bias = self.last.weights, self.last.bias
         if step.bias_of is not None:
             bias = self.models[step.bias_of].bias
-        ridge = step.ridge * self.features
-        self.models[t] = _fit(t, step, self._samples, ridge, weights, bias, self.tolerance)
+        users_own = type(step.loss) not in (Logistic, Squared)
+        try:
+            found = (fit if classes == 2 else fit_classes)(
+                self._design,
+                self._goals,
+                step.loss,
+                step.ridge * self.features,
+                rows=self._weights,
+                fit_bias=step.bias_of is None,
+                weights=weights,
+                bias=bias,
+                tolerance=self.tolerance,
+            )
+        except FitError as error:
+            if users_own and np.isfinite(error.reach):
+                check_within(step.loss, 2.0 * error.reach)  # an inconsistent loss is clearer
+            state = {"norm": float(np.linalg.norm(weights))}
+            if classes == 2:
+                state["bias"] = bias
+            raise ConvergenceError(t, str(error), state, float("nan")) from None
+        if users_own:
+            some = slice(None, None, max(1, found.logits.size // CHECKED))
+            check_derivatives(step.loss, self._goals[some], found.logits[some])
+        self.models[t] = found
 
     def logits(self, t: int) -> Array:
         """Return the logits of the batch after fit t."""
@@ -152,21 +157,15 @@ class ExplicitEngine:
 
     def forget(self, t: int) -> None:
         """Drop the samples that no fit after t uses."""
-        del self._samples
+        del self._design
         used = self.protocol.uses
         self._groups = {one: part for one, part in self._groups.items() if max(used[one]) > t}
 
 
 class MeasuredEngine(ExplicitEngine):
-    """The engine of a simulation, whose fits are measured.
+    """The engine of a simulation, whose fits are measured."""
 
-    Arguments:
-        plan: plan of the run.
-        source: source of the samples.
-        tolerance: relative accuracy of q, m and B.
-    """
-
-    def __init__(self, plan: RunPlan, source: TestedSource, tolerance: float):
+    def __init__(self, plan: RunPlan, source: GaussianSource | TableSource, tolerance: float):
         super().__init__(plan.protocol, source, plan.features, tolerance)
         self.tested = source
         # Probes reveal more of a matrix; if a later fit uses the matrix, they must wait for it.
@@ -211,46 +210,7 @@ class MeasuredEngine(ExplicitEngine):
 
     def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
         ridge = self.protocol.fits[t].ridge * self.features
-        return partial(susceptibility, self._samples.design, self.models[t].curvature, ridge)
+        return partial(susceptibility, self._design, self.models[t].curvature, ridge)
 
     def weights(self, t: int) -> Array:
         return np.asarray(self.models[t].weights * np.sqrt(self.features))
-
-
-def _fit(
-    t: int,
-    step: ProtocolFit,
-    samples: FitSamples,
-    ridge: float,
-    weights: Array,
-    bias: Any,
-    tolerance: float,
-) -> Fit:
-    """Return the fit to these samples, started from the weights and the bias of an earlier fit;
-    raise `ConvergenceError` of step t if it fails.
-    """
-    users_own = type(step.loss) not in (Logistic, Squared)
-    solver = fit if weights.ndim == 1 else fit_classes
-    try:
-        found = solver(
-            samples.design,
-            samples.targets,
-            step.loss,
-            ridge,
-            rows=samples.weights,
-            fit_bias=step.bias_of is None,
-            weights=weights,
-            bias=bias,
-            tolerance=tolerance,
-        )
-    except FitError as error:
-        if users_own and np.isfinite(error.reach):
-            check_within(step.loss, 2.0 * error.reach)  # an inconsistent loss is a clearer reason
-        state = {"norm": float(np.linalg.norm(weights))}
-        if weights.ndim == 1:
-            state["bias"] = bias
-        raise ConvergenceError(t, str(error), state, float("nan")) from None
-    if users_own:
-        some = slice(None, None, max(1, found.logits.size // CHECKED))
-        check_derivatives(step.loss, samples.targets[some], found.logits[some])
-    return found

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...errors import ConvergenceError
@@ -21,6 +20,7 @@ from ...labelers import SoftLabels
 from ...losses import Logistic, Squared
 from ...protocol import PseudoLabels
 from ..frame.frame_fit import FULL, SETTLED, FitStart, Law, fit_frame
+from ..frame.normals import fill_normals, fill_signs
 from ..frame.passes import (
     LOGISTIC,
     SQUARED,
@@ -41,8 +41,7 @@ from ..labels import (
     label_shares,
     pseudo_targets,
 )
-from ..random.normals import fill_normals, fill_signs
-from ..random.streams import COLUMNS, LABELS, LENGTHS, LOGITS, WEIGHTS, generator, stream
+from ..random_streams import COLUMNS, LABELS, LENGTHS, LOGITS, WEIGHTS, generator, stream
 from ..run_plan import RunPlan
 from ..seed_record import Mask, SeedOptions
 from ..seed_run import gaussian_rule
@@ -88,14 +87,7 @@ def supports(plan: RunPlan) -> bool:
 
 
 class FrameEngine:
-    """Samples and models of one seed.
-
-    Arguments:
-        plan: plan of the run.
-        options: options of the seed.
-        seed: seed of the random numbers.
-        room: initial number of columns.
-    """
+    """Samples and models of one seed; `room` is the initial number of columns."""
 
     probes_wait = False
 
@@ -144,9 +136,7 @@ class FrameEngine:
         return gaussian_rule(float(self.point[0]), self.points[-1][1], np.full(2, delta * q))
 
     def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
-        return lambda probes, random: float(
-            np.mean([self.batch.probe(random) for _ in range(probes)])
-        )
+        return self.batch.probe
 
     def weights(self, t: int) -> Array:
         assert self.histogram is not None
@@ -180,16 +170,12 @@ class _Room:
         """Enlarge the buffers by half, with their contents; in double precision if a fit needs
         it.
         """
-        room = len(self.x) + len(self.x) // 2 + 2
+        shape = (len(self.x) + len(self.x) // 2 + 2, self.x.shape[1])
         precise = self.x.dtype == np.float64 or (fitting and self.usable == SINGLE)
-        self.x = _grown(self.x, filled, rows, room, precise)
-        self.u = _grown(self.u, revealed, rows, room, precise)
-
-
-def _grown(columns: NDArray[Any], kept: int, rows: int, room: int, precise: bool) -> NDArray[Any]:
-    larger = np.empty((room, columns.shape[1]), np.float64 if precise else np.float32)
-    larger[:kept, :rows] = columns[:kept, :rows]
-    return larger
+        x, u = (np.empty(shape, np.float64 if precise else np.float32) for _ in range(2))
+        x[:filled, :rows] = self.x[:filled, :rows]
+        u[:revealed, :rows] = self.u[:revealed, :rows]
+        self.x, self.u = x, u
 
 
 class RevealedRows:
@@ -290,8 +276,11 @@ class RevealedRows:
                 )
             columns.grow(start, 0, self.targets.size, fitting=True)
 
-    def probe(self, random: np.random.Generator) -> float:
-        r"""Return one estimate of $\chi$, from a random probe of the inverse Hessian."""
+    def probe(self, probes: int, random: np.random.Generator) -> float:
+        """Return the mean of `probes` estimates of the susceptibility."""
+        return float(np.mean([self._probe(random) for _ in range(probes)]))
+
+    def _probe(self, random: np.random.Generator) -> float:
         features, count = self.features, self.targets.size
         coordinates = np.append(random.standard_normal(self.frame), 0.0)
         outside = features - self.frame

@@ -49,7 +49,7 @@ class OpenFit(NamedTuple):
     work: Any
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def open_fit(objective: Objective, columns: Any, rows: Any, point: Any) -> OpenFit:
     """Return a fit at zero weights and logits; its first move will be to the starting point."""
     size = columns.x.shape[0] + 1
@@ -61,7 +61,7 @@ def open_fit(objective: Objective, columns: Any, rows: Any, point: Any) -> OpenF
     return OpenFit(objective, columns, rows, work)
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def full_hessian(fit: OpenFit, frame: Any) -> None:
     """Compute the Hessian over the bias (identity if it is fixed) and the frame, at the current
     logits.
@@ -84,7 +84,7 @@ def full_hessian(fit: OpenFit, frame: Any) -> None:
         hessian[j + 1, j + 1] += ridge
 
 
-@kernel(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+@kernel(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[Any, Any, bool]:
     """Solve hessian x = -gradient over the first `size` entries by Cholesky's method.
 
@@ -125,7 +125,7 @@ def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[A
     return x, column, sound
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def secant(hessian: Any, move: Any, gradient: Any, before: Any, size: Any) -> None:
     """Make a BFGS correction, after which hessian @ move is gradient - before."""
     image, change = np.zeros(size), np.empty(size)
@@ -140,7 +140,7 @@ def secant(hessian: Any, move: Any, gradient: Any, before: Any, size: Any) -> No
                 hessian[i, j] += change[i] * change[j] / stretched - image[i] * image[j] / bent
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def sound_step(fit: OpenFit, frame: Any) -> tuple[Any, Any]:
     """Return the Newton step and the last column of the inverse Hessian.
 
@@ -156,7 +156,7 @@ def sound_step(fit: OpenFit, frame: Any) -> tuple[Any, Any]:
     return newton, column
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def append_direction(fit: OpenFit, filled: Any, new: Any) -> None:
     """Append the direction `new` to the frame, with its slope and its row of the Hessian."""
     loss, ridge, train_bias = fit.objective
@@ -170,7 +170,7 @@ def append_direction(fit: OpenFit, filled: Any, new: Any) -> None:
     hessian[last, last] += ridge
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def slopes_at(
     objective: Objective, pull: float, slopes: Any, point: Any, size: Any, out: Any
 ) -> None:
@@ -181,7 +181,7 @@ def slopes_at(
         out[j + 1] = slopes[j] + ridge * point[j]
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def kept_share(descent: float, ahead: float) -> float:
     """Return the fraction of a move to keep, from the slopes along it at both ends; 1 unless it
     overshot.
@@ -192,7 +192,7 @@ def kept_share(descent: float, ahead: float) -> float:
     return max(LEAST_KEPT, min(MOST_KEPT, downhill / (downhill + ahead)))
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def take_back(work: FitArrays, point: Any, size: Any, kept: float) -> float:
     """Undo all but the fraction `kept` of the last move over `size` directions; return the change
     of the bias.
@@ -207,7 +207,7 @@ def take_back(work: FitArrays, point: Any, size: Any, kept: float) -> float:
     return float(shift)
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def make(work: FitArrays, point: Any, size: Any, newton: Any) -> float:
     """Move by a Newton step over `size` directions; return the change of the bias."""
     _, gradient, before, move, step = work
@@ -219,7 +219,7 @@ def make(work: FitArrays, point: Any, size: Any, newton: Any) -> float:
     return float(newton[0])
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> None:
     """Shorten a move so that the spread of the logits at most doubles: beyond that the quadratic
     model of the loss is poor.

@@ -15,7 +15,7 @@ import numpy as np
 from numba import int64, njit
 
 from ...runtime.kernels import kernel
-from ..random.normals import TILE, fill_tile
+from .normals import TILE, fill_tile
 
 LOGISTIC, SQUARED, WEIGHTED = 0, 1, 2
 """Losses: logistic and squared with targets p; $p x^2/2$ with weights p (for probes of the
@@ -119,7 +119,7 @@ def _sigmoid(x: Any) -> Any:
 
 
 # No reassociation here: `_exp_of_minus` relies on the order of its sums.
-@kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+@kernel(nogil=True, fastmath={"contract", "nsz"})
 def residuals(loss: Any, logits: Any, targets: Any, out: Any) -> None:
     """Write the slopes of the loss to `out`."""
     if loss == LOGISTIC:
@@ -133,7 +133,7 @@ def residuals(loss: Any, logits: Any, targets: Any, out: Any) -> None:
             out[i] = logits[i] * targets[i]
 
 
-@kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+@kernel(nogil=True, fastmath={"contract", "nsz"})
 def curvatures(loss: Any, residual: Any, targets: Any, out: Any) -> None:
     """Write the curvatures of the loss to `out`, from residuals and targets."""
     if loss == LOGISTIC:
@@ -148,7 +148,7 @@ def curvatures(loss: Any, residual: Any, targets: Any, out: Any) -> None:
             out[i] = targets[i]
 
 
-@kernel(nogil=True, error_model="numpy", fastmath=_FAST)
+@kernel(nogil=True, fastmath=_FAST)
 def accumulate(columns: Any, count: Any, first: Any, coefficients: Any, out: Any) -> None:
     """Add sum_j coefficients[j] columns[j] to `out`, on one tile of rows."""
     size = out.size
@@ -168,7 +168,7 @@ def accumulate(columns: Any, count: Any, first: Any, coefficients: Any, out: Any
         j += 1
 
 
-@kernel(nogil=True, error_model="numpy", fastmath=_FAST)
+@kernel(nogil=True, fastmath=_FAST)
 def project(columns: Any, count: Any, first: Any, vector: Any, out: Any) -> None:
     """Add columns[j] . vector to out[j], on one tile of rows."""
     size = vector.size
@@ -196,7 +196,7 @@ def project(columns: Any, count: Any, first: Any, vector: Any, out: Any) -> None
         j += 1
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def dot(a: Any, b: Any, size: Any) -> float:
     """Return the inner product of the first `size` entries, summed in order."""
     total: float = 0.0
@@ -205,7 +205,7 @@ def dot(a: Any, b: Any, size: Any) -> float:
     return total
 
 
-@kernel(nogil=True, error_model="numpy", fastmath=_FAST)
+@kernel(nogil=True, fastmath=_FAST)
 def inner(a: Any, b: Any) -> float:
     """Return the inner product a . b, vectorised."""
     total = 0.0
@@ -214,7 +214,7 @@ def inner(a: Any, b: Any) -> float:
     return total
 
 
-@kernel(nogil=True, error_model="numpy", fastmath=_FAST)
+@kernel(nogil=True, fastmath=_FAST)
 def total(a: Any) -> float:
     """Return the sum of the entries."""
     result = 0.0
@@ -223,7 +223,7 @@ def total(a: Any) -> float:
     return result
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def advance(
     loss: Any, columns: Any, filled: Any, rows: Any, move: Any, noise: Any, sums: Any
 ) -> tuple[float, float, float]:
@@ -267,7 +267,7 @@ def advance(
     return pull, square, cross
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any) -> float:
     """Make a second Gram-Schmidt pass: add U . (change - U inside) to `correction`, and return the
     squared norm of the rest.
@@ -286,7 +286,7 @@ def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any
     return square
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tuple[Any, float]:
     """Return the coordinates of the change of residuals in the revealed span, and the length of the
     rest.
@@ -302,7 +302,7 @@ def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tupl
     return inside, np.sqrt(max(rest, 0.0))
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def reveal(
     loss: Any, columns: Any, filled: Any, rows: Any, new: Any, hessian_row: Any
 ) -> tuple[float, float]:
@@ -349,7 +349,7 @@ def reveal(
     return with_bias, slope
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def soft_targets(loss: Any, sharpness: float, logits: Any) -> None:
     """Replace logits by the link of the sharpened logits."""
     for i in range(logits.size):
@@ -357,7 +357,7 @@ def soft_targets(loss: Any, sharpness: float, logits: Any) -> None:
         logits[i] = _sigmoid(scaled) if loss == LOGISTIC else scaled
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def total_loss(loss: Any, logits: Any, targets: Any) -> float:
     """Return the sum of the loss over the rows."""
     result = 0.0

@@ -29,7 +29,7 @@ MOST_DIRECTIONS = 400
 """Largest number of directions of a probe, which then returns its current estimate."""
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def probe_frame(
     columns: Any, filled: Any, rows: Any, probe: Any, law: Any, tolerance: float
 ) -> tuple[int, float]:

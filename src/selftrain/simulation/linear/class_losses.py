@@ -32,10 +32,8 @@ class CrossEntropy:
 
     def value(self, target: Array, logit: Array) -> Array:
         scores = logit @ self.basis.T
-        total: Array = logsumexp(scores, axis=1) * target.sum(axis=1) - (target * scores).sum(
-            axis=1
-        )
-        return total
+        own = (target * scores).sum(axis=1)
+        return np.asarray(logsumexp(scores, axis=1) * target.sum(axis=1) - own)
 
     def slope(self, target: Array, logit: Array) -> Array:
         return np.asarray((softmax(logit @ self.basis.T, axis=1) - target) @ self.basis)
@@ -64,10 +62,7 @@ class SquaredScores:
         return np.broadcast_to(one, (len(logit), *one.shape))
 
 
-ClassLoss = CrossEntropy | SquaredScores
-
-
-def class_loss(loss: Loss, classes: int) -> ClassLoss:
+def class_loss(loss: Loss, classes: int) -> CrossEntropy | SquaredScores:
     """Return the loss of K classes that corresponds to a loss of two."""
     return SquaredScores(classes) if type(loss) is Squared else CrossEntropy(classes)
 

@@ -14,20 +14,25 @@ $r = \omega l'$, the direction p solves $X^\top D (I - 1 d^\top) X p + \kappa p 
 \sum r) - \kappa c$, $d = D/\sum D$, and the bias moves by $-(\sum r + D^\top X p)/\sum D$.
 Conjugate gradients need one product with X and one with its transpose per iteration; the logits
 need no further products.
+
+`susceptibility` estimates $\chi = \frac1N \mathrm{tr}\,(X^\top D X/N + \lambda)^{-1}$ at a fit: the
+trace of the inverse of the Hessian at fixed bias, $H = X^\top D X + \lambda N$. For a probe z on
+the sphere of radius $\sqrt N$, $z^\top H^{-1} z$ has the mean $\chi$ (Hutchinson) and a relative
+spread of order $N^{-1/2}$. If logits have d components, $\chi$ is the mean over these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...arrays import Array
-from ...errors import InvalidInput, SelfTrainError
+from ...errors import SelfTrainError
 from ...losses import Logistic, Squared
-from ..designs.design import Design, as_design
-from .conjugate_gradients import conjugate_gradients
+from ..designs.design import Design
 
 ROUNDING = 2.0**-50
 """Rounding error of a residual, relative to targets and logits."""
@@ -68,7 +73,7 @@ class Fit:
 
 
 def fit(
-    matrix: Any,
+    design: Design,
     targets: Array,
     loss: Any,
     ridge: float,
@@ -80,11 +85,10 @@ def fit(
     tolerance: float = 1e-8,
     limit: int = 200,
 ) -> Fit:
-    """Minimise the loss of `targets` on `matrix` plus ridge/2 times the squared norm of the
+    """Minimise the loss of `targets` on `design` plus ridge/2 times the squared norm of the
     weights.
 
     Arguments:
-        matrix: anything `as_design` accepts.
         targets: one per sample, soft or hard.
         loss: a `Loss`; or a loss of logits with d components (`linear.class_losses`), for which
             `bias` must be an array of d entries.
@@ -95,15 +99,18 @@ def fit(
         limit: largest number of Newton steps before `FitError` is raised.
 
     >>> from selftrain.losses import Squared
-    >>> found = fit(np.array([[1.0], [-1.0]]), np.array([2.0, 0.0]), Squared(), ridge=2.0)
+    >>> from selftrain.simulation.designs.design import Stored
+    >>> found = fit(Stored(np.array([[1.0], [-1.0]])), np.array([2.0, 0.0]), Squared(), ridge=2.0)
     >>> round(float(found.weights[0]), 9), round(float(found.bias), 9)
     (0.5, 1.0)
     """
-    design = as_design(matrix)
-    objective = _Objective(design, np.asarray(targets, dtype=float), loss, ridge, rows, fit_bias)
+    targets = np.asarray(targets, dtype=float)
+    rows = np.ones(len(targets)) if rows is None else np.asarray(rows, dtype=float)
+    objective = _Objective(design, targets, loss, ridge, rows, fit_bias)
     shape = (design.shape[1], *np.shape(bias))
     point = np.zeros(shape) if weights is None else np.array(weights, dtype=float)
-    logits = objective.logits(point, bias)
+    start = objective.times(point) if point.any() else np.zeros((design.shape[0], *shape[1:]))
+    logits = np.asarray(start + bias)
     first = error = last = np.inf
     moved, softest = np.inf, ridge
     for iteration in range(limit):
@@ -120,15 +127,11 @@ def fit(
         bias_error = max(tolerance * (np.abs(bias).max() + scale), local.bias_rounding)
         if (settled or at_rest) and np.abs(local.bias_step(0.0)).max() <= bias_error:
             blur = local.rounding / stiffness if stiffness > 0 else 0.0
-            lost = scale <= blur
-            return Fit(
-                np.zeros_like(point) if lost else point,
-                bias,
-                logits,
-                local.curvature,
-                objective.products,
-                1.0 if lost else max(error, blur / scale),
-            )
+            if scale <= blur:  # the weights are smaller than their error
+                point, error = np.zeros_like(point), 1.0
+            else:
+                error = max(error, blur / scale)
+            return Fit(point, bias, logits, local.curvature, objective.products, error)
         inner = conjugate_gradients(
             local.curve, local.descent, min(0.1, size / first), 2 * point.size + 20
         )
@@ -152,29 +155,17 @@ def fit(
     raise FitError(reason, float(np.abs(logits).max(initial=0.0)))
 
 
+@dataclass
 class _Objective:
     """The objective F, and the products with the design that it needs."""
 
-    def __init__(
-        self,
-        design: Design,
-        targets: Array,
-        loss: Any,
-        ridge: float,
-        rows: Array | None,
-        fit_bias: bool,
-    ):
-        count = design.shape[0]
-        if targets.shape[:1] != (count,):
-            raise InvalidInput("targets", targets.shape, f"must be {count}, one per sample")
-        if not (np.isfinite(ridge) and ridge >= 0):
-            raise InvalidInput("ridge", ridge, "must be a finite number >= 0")
-        self.design, self.targets, self.loss = design, targets, loss
-        self.ridge, self.fit_bias = ridge, fit_bias
-        self.rows = np.ones(count) if rows is None else np.asarray(rows, dtype=float)
-        if self.rows.shape != (count,):
-            raise InvalidInput("rows", self.rows.shape, f"must be {count}, one per sample")
-        self.products = 0
+    design: Design
+    targets: Array
+    loss: Any
+    ridge: float
+    rows: Array
+    fit_bias: bool
+    products: int = 0
 
     def times(self, weights: Array) -> Array:
         self.products += 1
@@ -183,10 +174,6 @@ class _Objective:
     def transposed_times(self, rows: Array) -> Array:
         self.products += 1
         return self.design.transposed_times(rows)
-
-    def logits(self, point: Array, bias: Any) -> Array:
-        empty = (self.design.shape[0], *point.shape[1:])
-        return np.asarray((self.times(point) if point.any() else np.zeros(empty)) + bias)
 
     def weighted(self, each: Array) -> Array:
         """Return the numbers, vectors or matrices of the samples, multiplied by their weights."""
@@ -291,3 +278,67 @@ def _dot(a: Array, b: Array) -> float:
 def _sizes(each: Array) -> Array:
     """Return the absolute value of the number, or the norm of the vector, of every sample."""
     return np.asarray(np.abs(each) if each.ndim == 1 else np.linalg.norm(each, axis=1))
+
+
+class LinearSolution(NamedTuple):
+    """A solution x of A x = b; `form` is b.x, with a relative error of second order in that of x,
+    and `softest` the smallest curvature p.Ap / p.p of all search directions p.
+    """
+
+    x: Array
+    form: float
+    softest: float
+
+
+def conjugate_gradients(
+    apply: Callable[[Array], Array], b: Array, tolerance: float, limit: int
+) -> LinearSolution:
+    """Solve A x = b until the residual is below `tolerance` times the norm of b, or after `limit`
+    products with A (`apply`); b may have any shape.
+    """
+    x = np.zeros_like(b)
+    residual = b.copy()
+    square = float(np.vdot(residual, residual))
+    goal = tolerance**2 * square
+    direction = residual.copy()
+    softest = np.inf
+    for _ in range(limit):
+        if not square > goal:
+            break
+        image = apply(direction)
+        stiffness = float(np.vdot(direction, image))
+        if not stiffness > 0:
+            break
+        softest = min(softest, stiffness / float(np.vdot(direction, direction)))
+        step = square / stiffness
+        x += step * direction
+        residual -= step * image
+        before, square = square, float(np.vdot(residual, residual))
+        direction *= square / before
+        direction += residual
+    return LinearSolution(x, float(np.vdot(b, x)), softest)
+
+
+def susceptibility(
+    design: Design, curvature: Array, ridge: float, probes: int, random: np.random.Generator
+) -> float:
+    """Return the mean of `probes` estimates of the trace of the inverse Hessian; NaN without
+    probes.
+
+    >>> from selftrain.simulation.designs.design import Stored
+    >>> rows, generator = np.ones(2), np.random.default_rng(0)
+    >>> round(susceptibility(Stored(np.eye(2)), rows, 1.0, 1, generator), 9)
+    1.0
+    """
+    features, parts = design.shape[1], curvature.shape[1:2]
+
+    def curve(direction: Array) -> Array:
+        image = times_curvature(curvature, design.times(direction))
+        return design.transposed_times(image) + ridge * direction
+
+    forms = []
+    for _ in range(probes):
+        probe = random.standard_normal((features, *parts))
+        probe *= np.sqrt(features / np.vdot(probe, probe))
+        forms.append(conjugate_gradients(curve, probe, 1e-4, 2 * probe.size + 20).form)
+    return float(np.mean(forms)) if forms else float("nan")

@@ -101,7 +101,7 @@ def _cosine_and_sine(word: Any) -> Any:
     return cosine, (-sine if quadrant >= uint32(2) else sine)
 
 
-@kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+@kernel(nogil=True, fastmath={"contract", "nsz"})
 def fill_tile(key: Any, stream: Any, tile: Any, out: Any) -> Any:
     """Write TILE entries of a stream, starting at tile * TILE, to `out`."""
     half = TILE // 2
@@ -114,7 +114,7 @@ def fill_tile(key: Any, stream: Any, tile: Any, out: Any) -> Any:
         out[half + i] = float32(radius * sine)
 
 
-@kernel(nogil=True, error_model="numpy")
+@kernel(nogil=True)
 def fill_normals(key: Any, stream: Any, first: Any, out: Any) -> Any:
     """Write entries first, first + 1, ... of a stream to `out`; the numbers are the same if the
     range is split.

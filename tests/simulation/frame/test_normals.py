@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from selftrain.simulation.random.normals import TILE, fill_normals, fill_signs, threefry
+from selftrain.simulation.frame.normals import TILE, fill_normals, fill_signs, threefry
 
 KEY = np.uint64(12345)
 

@@ -1,1 +1,0 @@
-"""Reproducible random numbers: streams by seed, step and purpose, and normals by position."""
