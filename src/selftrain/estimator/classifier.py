@@ -14,7 +14,7 @@ from ..fields import number
 from ..runtime.parallel import one_thread
 from ..runtime.progress import Progress, ProgressOption, checked_progress
 from .blocks import is_dask
-from .checks import GivenRows, check_digits, check_finite
+from .checks import GivenRows
 from .conventions import FewLabelConventions
 from .methods import choose_method
 from .settings import METHODS, Settings
@@ -161,10 +161,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             return self._chunked(X, reset)
         kinds = [np.float64, np.float32]
         matrix = self._numbers(X, reset, dtype=kinds, ensure_all_finite=False)
-        check_finite(X, matrix)
-        if reset:
-            check_digits(X, matrix)
-        return matrix
+        return self._complete(X, matrix, reset)
 
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:

@@ -195,7 +195,6 @@ def _changed(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (ROWS, np.where(LABELS == 0, -1, LABELS), {}, "choose another marker"),
         (ROWS, np.full(60, -1), {}, "must have labelled samples"),
         (ROWS, np.arange(60) % 2, {}, "must have unlabelled samples"),
-        (_changed(ROWS, (3, 1), np.nan), LABELS, {}, "NaN: fill or drop column 1"),
         (_changed(ROWS, (3, 2), np.inf), LABELS, {}, "infinity: fill or drop column 2"),
         (np.ones((60, 3)), LABELS, {}, "must have a column that varies"),
         (ROWS, _changed(LABELS, [0, 2, 4, 6], -1), {}, "0.0 has 1"),

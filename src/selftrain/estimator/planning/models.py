@@ -84,14 +84,17 @@ def fit(model: Any, rows: Input, known: Flags, results: Results | None = None) -
         # Folds hold few labels of a rare class, which the plan counts itself.
         warnings.simplefilter("ignore", UserWarning)
         if _is_semi_supervised(last):
-            return own.fit(rows.X, rows.targets(known, _marker(last, rows)))
+            return own.fit(rows.X, rows.targets(known, _marker(last_step(own), rows)))
         return own.fit(rows.part(known), rows.names[rows.codes[known]])
 
 
 def _marker(last: Any, rows: Input) -> Any:
-    parameters = last.get_params(deep=False)
-    if "unlabeled" in parameters:
-        return parameters["unlabeled"]
+    """Return the marker of unlabelled samples for a model, which is told that of the plan: its own
+    may be a class here.
+    """
+    if "unlabeled" in last.get_params(deep=False):
+        last.set_params(unlabeled=rows.marker)
+        return rows.marker
     if rows.names.dtype.kind not in "iu" or rows.names.min() < 0:
         accepted = "must be whole numbers >= 0 for the classifiers of sklearn.semi_supervised"
         raise InvalidInput("y", rows.names.tolist(), accepted)
