@@ -112,7 +112,7 @@ def measured_on_ten(task: RealTask, parts: Split) -> dict[str, Any]:
         taken, (wrong, probability) = timed(
             partial(_fitted, model(rows), train[used], parts.target[used], test, parts.truth)
         )
-        found[name] = _entry(wrong, _log_loss(probability, parts.truth), taken)
+        found[name] = _entry(wrong, log_loss(probability, parts.truth), taken)
     return found
 
 
@@ -126,7 +126,8 @@ def _fitted(model: Any, rows: Any, target: Array, test: Any, truth: Array) -> tu
     return float(np.mean(found != truth)), probability
 
 
-def _log_loss(probability: Any, truth: Array) -> float:
+def log_loss(probability: Any, truth: Array) -> float:
+    """Return the log loss of class probabilities; NaN if there are none."""
     if probability is None:
         return float("nan")
     clipped = np.clip(probability, SMALLEST, None)
@@ -170,38 +171,51 @@ def compute(part: str, store: JsonLines, seeds: int) -> None:
 
 def report(part: str, runs: list[dict[str, Any]]) -> str:
     """Return the table of a part."""
-    return on_ten(runs) if part == "classes" else on_two(runs)
+    return ten_class_table(runs) if part == "classes" else two_class_table(runs)
 
 
-def on_two(runs: list[dict[str, Any]]) -> str:
-    """Return one line per method: balanced errors by number of labels, the difference of `few
-    labels` from it with its standard error over tasks, degradation, log loss.
+def two_class_table(runs: list[dict[str, Any]]) -> str:
+    """Return one line per method: balanced errors by number of labels, the difference to `few
+    labels` with its standard error over tasks, degradation, log loss, processor seconds.
     """
     tasks = np.array([one["task"] for one in runs])
     labels = np.array([one["labels"] for one in runs])
-    lines = []
     base = _column(runs, COMPARED[0])
+    lines = []
     for name in (*COMPARED, TABPFN):
+        if not all(name in one["methods"] for one in runs):
+            lines.append([name, "not run", *["–"] * 6])
+            continue
         error = _column(runs, name)
         gaps = error - _column(runs, "few labels")
         by_task = np.array([gaps[tasks == each].mean() for each in sorted(set(tasks))])
-        lead = f"{by_task.mean():+.1f} ± {by_task.std(ddof=1) / np.sqrt(len(by_task)):.1f}"
+        better = f"better on {np.sum(by_task < 0)}"
         degraded = 100 * np.mean(error > base + 100 * DEGRADATION)
         lines.append(
             [
                 name,
-                *(f"{error[labels == size].mean():.1f}" for size in LABELS),
-                "" if name == "few labels" else f"{lead} ({np.sum(by_task < 0)})",
+                *(_mean(error[labels == size]) for size in LABELS),
+                "" if name == "few labels" else f"{_with_error(by_task, '+.1f')}, {better}",
                 "–" if name == COMPARED[0] else f"{degraded:.1f}",
                 f"{_column(runs, name, 'log_loss').mean() / 100:.3f}",
                 f"{_column(runs, name, 'seconds').mean() / 100:.2f}",
             ]
         )
-    head = ["", *map(str, LABELS), "less few labels (better on)", "degraded, %", "log loss", "s"]
+    head = ["", *map(str, LABELS), "less few labels", "degraded, %", "log loss", "s"]
     return f"{len(set(tasks))} tasks, {len(runs)} runs.\n\n{table(head, lines)}"
 
 
-def on_ten(runs: list[dict[str, Any]]) -> str:
+def _mean(values: Array) -> str:
+    return f"{values.mean():.1f}" if len(values) else "–"
+
+
+def _with_error(values: Array, form: str) -> str:
+    """Return the mean and its standard error, of several values."""
+    error = f" ± {values.std(ddof=1) / np.sqrt(len(values)):.1f}" if len(values) > 1 else ""
+    return f"{values.mean():{form}}{error}"
+
+
+def ten_class_table(runs: list[dict[str, Any]]) -> str:
     """Return one line per method: error and log loss on every data set."""
     lines = []
     for name in (*ON_LABELS, *ON_ALL):
@@ -212,8 +226,7 @@ def on_ten(runs: list[dict[str, Any]]) -> str:
                 line += ["not run", "–", "–"]
                 continue
             error, loss = _column(own, name), _column(own, name, "log_loss") / 100
-            spread = error.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else np.nan
-            line.append(f"{error.mean():.1f} ± {spread:.1f}")
+            line.append(_with_error(error, ".1f"))
             line.append("–" if np.isnan(loss).any() else f"{loss.mean():.3f}")
             line.append(f"{_column(own, name, 'seconds').mean() / 100:.1f}")
         lines.append(line)

@@ -160,7 +160,7 @@ def test_measured_columns_are_not_taken_for_identifiers():
 
 
 def test_the_warning_of_disagreement_promises_nothing_of_safe_mode():
-    random = np.random.default_rng(0)
-    y = np.where(np.arange(200) < 20, random.integers(0, 2, 200), -1)
+    drawn = np.random.default_rng(0).integers(0, 2, 200)  # labels that no column explains
+    y = np.where(np.arange(200) < 20, drawn, -1)
     with pytest.warns(UserWarning, match=r"disagree on \d+% .* with safe=True too; label more"):
-        FewLabelClassifier(random_state=0).fit(random.standard_normal((200, 8)), y)
+        FewLabelClassifier(random_state=0).fit(ROWS, y)

@@ -88,7 +88,8 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
         """Fit to samples X and targets y, where `unlabeled` marks unlabelled samples.
 
         Arguments:
-            X: dense, sparse, a DataFrame, or a Dask array chunked by rows.
+            X: dense, sparse, a DataFrame, or a Dask array chunked by rows. Missing entries become
+                the median of their column; sparse and Dask tables must have none.
             sample_weight: one number >= 0 per sample, labelled or not.
         """
         settings = self._checked_settings()
