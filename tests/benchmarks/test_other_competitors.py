@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 from benchmarks.__main__ import main
 from benchmarks.comparison import other_competitors, tabpfn
 from benchmarks.comparison.other_competitors import MARKS, TABPFN, two_class_table
-from benchmarks.comparison.tasks import TEN_CLASSES, named, split
+from benchmarks.comparison.tasks import TEN_CLASSES, named
 
 
 @pytest.fixture
@@ -68,9 +68,7 @@ def test_only_methods_that_were_run_have_a_line():
 
 
 def test_limits_of_tabpfn():
-    parts = split(named("MNIST 7 or 9"), 20, 0)
-    known = parts.target >= 0
-    assert not tabpfn.fits(parts.train[known], parts.target[known])
-    assert tabpfn.fits(parts.train[known][:, :100], parts.target[known])
+    assert tabpfn.fits(np.zeros((1000, 100)), np.arange(1000) % 10)
+    assert not tabpfn.fits(np.zeros((40, 101)), np.arange(40) % 2)
     assert not tabpfn.fits(np.zeros((1001, 3)), np.arange(1001) % 2)
     assert not tabpfn.fits(np.zeros((40, 3)), np.arange(40) % 11)

@@ -121,10 +121,11 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             one_thread(),
         ):
             random = check_random_state(self.random_state)
-            method = choose_method(self.method, rows, self.share, self.neighbours, settings, random)
-            self.method_ = method.name
+            self.method_, fit = choose_method(
+                self.method, rows, self.share, self.neighbours, settings, random
+            )
             for positive in rows.positives:
-                fitted.append(method.fit(positive))
+                fitted.append(fit(positive))
                 progress.advance()
         return fitted
 

@@ -48,7 +48,7 @@ class Input:
     names: Array
     labeled: int
     unlabeled: int
-    marker: Any
+    marker: Any = -1
     remarks: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
 

@@ -6,9 +6,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from ..checks import numbered
-from .advice import DEGRADED, GUESSING, WORTH, Answer, Odds
 from .models import Pair
-from .posterior import Cells, Interval
+from .posterior import DEGRADED, GUESSING, WORTH, Answer, Cells, Interval, Odds
 
 if TYPE_CHECKING:
     import pandas as pd
