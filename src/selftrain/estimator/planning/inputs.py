@@ -106,14 +106,11 @@ def _missing(X: Any) -> list[str]:
     """Return a remark on missing numbers."""
     if is_sparse(X):
         return []
-    if not hasattr(X, "iloc"):
-        X = np.asarray(X)
-        counts = np.isnan(X).sum(axis=0) if X.dtype.kind == "f" else np.zeros(0)
-        names = [str(k) for k in range(len(counts))]
-    else:
-        numbers = X.select_dtypes("number")
-        names, counts = [str(name) for name in numbers.columns], numbers.isna().sum().to_numpy()
-    some = [name for name, count in zip(names, counts, strict=True) if count]
+    import pandas as pd
+
+    table = X if hasattr(X, "select_dtypes") else pd.DataFrame(np.asarray(X))
+    counts = table.select_dtypes("number").isna().sum()
+    some = [str(name) for name in counts.index[counts > 0]]
     if not some:
         return []
     entries = int(counts.sum())
