@@ -66,8 +66,14 @@ def by_tabpfn(parts: Split, rows: Prepared) -> Verdict:
 
 Model = Callable[[Prepared], Any]
 
+
+def _multinomial(rows: Prepared) -> Any:
+    """Return logistic regression by the solver that is fast for many classes."""
+    return logistic(rows, None).set_params(solver="lbfgs")
+
+
 ON_LABELS: dict[str, Model] = {
-    "supervised": lambda rows: logistic(rows, None),
+    "supervised": _multinomial,
     "random forest": lambda rows: RandomForestClassifier(TREES, random_state=0),
     "SVM": lambda rows: tuned_machine(5),
     TABPFN: lambda rows: TabPFN(),
@@ -75,7 +81,7 @@ ON_LABELS: dict[str, Model] = {
 """Competitors for ten classes that are fitted to the labelled rows."""
 
 ON_ALL: dict[str, Model] = {
-    "self-training .9": lambda rows: SelfTrainingClassifier(logistic(rows, None), threshold=0.9),
+    "self-training .9": lambda rows: SelfTrainingClassifier(_multinomial(rows), threshold=0.9),
     "label spreading": lambda rows: LabelSpreading("knn", n_neighbors=10),
     "label propagation": lambda rows: LabelPropagation("knn", n_neighbors=10),
     "few labels": lambda rows: FewLabelClassifier(random_state=0),
