@@ -1,6 +1,8 @@
 """Compare the classifier with TabPFN, and with what people use for ten classes.
 
-    python -m benchmarks competitors --page docs/competitors.md
+    python -m benchmarks competitors --parts tasks tables
+    python -m benchmarks competitors --parts classes --seeds 5
+    python -m benchmarks competitors --stored --page docs/competitors.md
 
 Three parts, each with the splits and the preprocessing of the comparison: the tasks for
 confirmation and the check tables within TabPFN's limits (100 columns), and ten digits with 100
@@ -276,7 +278,7 @@ def main(command: str, arguments: Sequence[str]) -> int:
         if not asked.stored:
             compute(part, store, asked.seeds)
         if store.rows:
-            found.append(f"**{HEADINGS[part]}**: {report(part, store.rows)}")
+            found.append(f"**{HEADINGS[part]}**\n\n{report(part, store.rows)}")
     text = "\n\n".join(found)
     print(text)
     if asked.page is not None:
