@@ -243,6 +243,8 @@ def test_text_is_encoded_on_request() -> None:
     assert model[:-1].transform(frame).shape == (60, 4)
     assert set(model.predict(frame)) <= {0, 1}
     frame.loc[3, "a"] = np.nan
+    assert "1 missing entry in a:" in plan(frame, LABELS, encode=True).details()
+    frame.loc[3, "a"] = np.inf
     with pytest.raises(InvalidInput, match="fill or drop column 'a'"):  # not its place once encoded
         plan(frame, LABELS, encode=True)
 

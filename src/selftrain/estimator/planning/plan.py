@@ -206,7 +206,7 @@ def _models(
             raise InvalidInput("X", texts, accepted)
         if texts:  # a model would name the columns of the encoded table
             numbers = X.drop(columns=texts)
-            check_finite(numbers, numbers.to_numpy(dtype=float, na_value=np.nan))
+            check_finite(numbers, numbers.to_numpy(dtype=float, na_value=np.nan), allow_nan=True)
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
             accepted = "must be numbers; pass a DataFrame and encode=True for columns of text"
             raise InvalidInput("X", "text", accepted)
