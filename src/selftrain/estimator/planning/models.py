@@ -1,8 +1,8 @@
 """The two models of a plan: defaults, how any classifier is fitted, and their cross-validation.
 
 Each labelled sample is judged by fits without its label. Both models are fitted to the same folds,
-so their mistakes are compared sample by sample. A held-out sample joins the unlabelled ones, as if it
-had no label; the samples stay the same, and all fits share what does not depend on labels
+so their mistakes are compared sample by sample. A held-out sample joins the unlabelled ones, as if
+it had no label; the samples stay the same, and all fits share what does not depend on labels
 (`same_samples.py`). How often the models disagree is counted on the many unlabelled samples; only
 who is right needs labels.
 """
