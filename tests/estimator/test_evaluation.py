@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
-from selftrain import SelfTrainingLinearClassifier
+from selftrain import FewLabelClassifier, SelfTrainingLinearClassifier
 from selftrain.errors import InvalidInput
 from selftrain.estimator.evaluation import LabeledFolds, labeled_learning_curve, labeled_scorer
 
@@ -73,3 +74,64 @@ def test_the_learning_curve_hides_labels_and_scores_on_them():
     assert curve.plot().axes[0].get_xlabel() == "labelled samples"
     with pytest.raises(InvalidInput, match="from 4 "):
         labeled_learning_curve(model, rows, y, [3])
+
+
+BREAST, MALIGNANT = (each[:150] for each in load_breast_cancer(return_X_y=True))
+BREAST = BREAST[:, :6]
+KNOWN = np.random.default_rng(0).random(150) < 0.4
+TARGETS = {
+    "numbers": (np.where(KNOWN, MALIGNANT, -1), -1),
+    "text": (np.where(KNOWN, np.array(["m", "b"])[MALIGNANT], ""), -1),
+    "marker": (np.where(KNOWN, np.array(["m", "b"])[MALIGNANT], "?"), "?"),
+    "minus one": (np.where(KNOWN, 2.0 * MALIGNANT - 1, np.nan), None),
+}
+
+
+def linear(**settings):
+    return SelfTrainingLinearClassifier(random_state=0, **settings)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_cross_val_score_ignores_unlabelled_samples(name):
+    """scikit-learn's folds contain unlabelled samples; the score is of the labelled ones alone."""
+    y, marker = TARGETS[name]
+    folds = KFold(3, shuffle=True, random_state=0)
+    found = cross_val_score(linear(unlabeled=marker), BREAST, y, cv=folds)
+    for score, (train, test) in zip(found, folds.split(BREAST), strict=True):
+        model = linear(unlabeled=marker).fit(BREAST[train], y[train])
+        own = test[KNOWN[test]]
+        expected = np.mean(model.predict(BREAST[own]).astype(y.dtype) == y[own])
+        assert score == pytest.approx(expected)
+    assert found.mean() > 0.85
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_grid_search_ignores_unlabelled_samples(name):
+    y, marker = TARGETS[name]
+    search = GridSearchCV(
+        FewLabelClassifier(unlabeled=marker, random_state=0),
+        {"safe": [False, True]},
+        scoring=labeled_scorer("balanced_accuracy", marker),
+        cv=LabeledFolds(3, unlabeled=marker, random_state=0),
+    )
+    search.fit(BREAST, y)
+    assert search.best_score_ > 0.8
+    assert search.best_estimator_.score(BREAST, y) > 0.85
+    folds = KFold(3, shuffle=True, random_state=0)
+    plain = GridSearchCV(linear(unlabeled=marker), {"neighbours": [False]}, cv=folds)
+    plain.fit(BREAST, y)
+    assert plain.best_score_ > 0.85  # a wrong count of unlabelled samples would be below 0.4
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_learning_curve_hides_labels_behind_any_marker(name):
+    y, marker = TARGETS[name]
+    model = linear(unlabeled=marker)
+    options = {"draws": 2, "unlabeled": marker, "random_state": 0}
+    found = labeled_learning_curve(model, BREAST, y, [20], **options)
+    numbers = labeled_learning_curve(
+        linear(), BREAST, TARGETS["numbers"][0], [20], **{**options, "unlabeled": -1}
+    )
+    assert found.scores.min() > 0.8
+    if name == "minus one":  # the order of the classes is that of the numbers
+        np.testing.assert_array_equal(found.scores, numbers.scores)

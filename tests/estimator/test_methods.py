@@ -10,7 +10,7 @@ from selftrain import Problem, Recipe, SelfTrainingLinearClassifier, bayes_error
 from selftrain.errors import EmptySelection
 from selftrain.estimator import Settings
 from selftrain.estimator.checks import GivenRows
-from selftrain.estimator.normality import looks_gaussian
+from selftrain.estimator.methods import looks_gaussian
 from selftrain.estimator.prepared import Prepared, prepare
 from selftrain.estimator.settings import TABLE
 from selftrain.estimator.targets import Classes

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from selftrain import FewLabelClassifier, plan
 from selftrain.datasets import load_digits
 from selftrain.estimator import prepared
-from selftrain.estimator.planning import evidence
+from selftrain.estimator.planning import models
 from selftrain.estimator.same_samples import MOST, Results, first_made, per_samples, same_samples
 
 
@@ -119,8 +119,8 @@ def test_a_plan_predicts_what_separate_fits_predict(samples, monkeypatch):
     missing = samples is table_of_heavy_tails  # which the default baseline does not take
     options = {"baseline": safe if missing else None, "progress": False}
     together = plan(X, y, **options)
-    fit = evidence.fit
-    monkeypatch.setattr(evidence, "fit", lambda model, rows, known, _: fit(model, rows, known))
+    fit = models.fit
+    monkeypatch.setattr(models, "fit", lambda model, rows, known, _: fit(model, rows, known))
     apart = plan(X, y, **options)
     for name in ("held_out", "unlabeled"):
         for one, other in zip(

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import log_loss
+from sklearn.semi_supervised import LabelSpreading
 
 from selftrain import FewLabelClassifier, SelfTrainingLinearClassifier, plan
 from selftrain.errors import InvalidInput
+from selftrain.estimator.checks import identifiers
 
 MODELS = (SelfTrainingLinearClassifier, FewLabelClassifier)
 ROWS, CLASSES = (each[:200] for each in load_breast_cancer(return_X_y=True))
@@ -92,3 +94,73 @@ def test_an_encoded_default_baseline_keeps_its_name():
     linear = SelfTrainingLinearClassifier(class_weight="balanced", random_state=0)
     found = plan(frame, TARGET, candidate=linear, encode=True)
     assert found.names == ("supervised baseline", "SelfTrainingLinearClassifier")
+
+
+OWN_MARKERS = {
+    "NaN": (np.where(TARGET < 0, np.nan, 2.0 * TARGET - 1), None),
+    "None": (np.where(TARGET < 0, None, 2 * TARGET - 1), None),
+    "0": (np.where(TARGET < 0, 0, 2 * TARGET - 1), 0),
+    "text": (np.where(TARGET < 0, "", (2 * TARGET - 1).astype(str)), None),
+}
+
+
+@pytest.mark.parametrize("name", OWN_MARKERS)
+def test_minus_one_can_be_a_class_with_another_marker(name):
+    y, marker = OWN_MARKERS[name]
+    for kind in MODELS:
+        model = kind(random_state=0, unlabeled=marker).fit(ROWS, y)
+        plain = kind(random_state=0).fit(ROWS, TARGET)
+        assert [float(each) for each in model.classes_] == [-1, 1]
+        np.testing.assert_array_equal(model.predict_proba(ROWS), plain.predict_proba(ROWS))
+        assert model.score(ROWS, y) == plain.score(ROWS, TARGET)
+    advice, plain = plan(ROWS, y, unlabeled=marker), plan(ROWS, TARGET)
+    assert advice.error == plain.error
+    fitted = advice.model()
+    assert {float(each) for each in fitted.predict(ROWS)} == {-1, 1}
+    assert fitted.score(ROWS, y) == plain.model().score(ROWS, TARGET)
+
+
+def test_minus_one_as_class_and_marker_is_one_sentence():
+    y = OWN_MARKERS["NaN"][0]
+    for fit in (*(kind().fit for kind in MODELS), plan):
+        with pytest.raises(InvalidInput, match="if it is a class, choose another marker"):
+            fit(ROWS, y)
+    spreading = LabelSpreading()
+    with pytest.raises(InvalidInput, match=r"whole numbers >= 0 for .* sklearn.semi_supervised"):
+        plan(ROWS, OWN_MARKERS["0"][0], unlabeled=0, candidate=spreading)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    "column",
+    [range(200), range(5, 1005, 5), range(200, 0, -1), np.random.default_rng(0).permutation(200)],
+)
+def test_columns_that_number_the_samples_are_named_and_used(kind, column):
+    frame = pd.DataFrame(ROWS[:, :3], columns=list("abc")).assign(index=list(column))
+    with pytest.warns(UserWarning, match="column 'index' numbers the samples"):
+        model = kind(random_state=0).fit(frame, TARGET)
+    assert model.n_features_in_ == 4
+
+
+def test_measured_columns_are_not_taken_for_identifiers():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "count": random.integers(0, 100_000, 200),
+            "age": np.sort(random.integers(20, 60, 200)),
+            "time": np.sort(random.random(200)),
+            "name": [f"{random.choice(list('abc'))}{k}" for k in range(200)],
+            "town": ["a", "b"] * 100,
+        }
+    )
+    assert identifiers(frame) == []
+    named = frame.assign(code=[f"P{k:03}" for k in range(200)], row=[str(k) for k in range(200)])
+    assert identifiers(named) == ["code", "row"]
+    assert identifiers(pd.DataFrame({"id": range(10)})) == []  # too few to tell
+
+
+def test_the_warning_of_disagreement_promises_nothing_of_safe_mode():
+    drawn = np.random.default_rng(0).integers(0, 2, 200)  # labels that no column explains
+    y = np.where(np.arange(200) < 20, drawn, -1)
+    with pytest.warns(UserWarning, match=r"disagree on \d+% .* with safe=True too; label more"):
+        FewLabelClassifier(random_state=0).fit(ROWS, y)

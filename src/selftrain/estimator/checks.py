@@ -21,6 +21,9 @@ FEW_LEVELS = 64
 """An integer column has lost its digits if its values, which a large offset makes coarse as
 float64, span at most this many rounding units."""
 
+FEWEST_NUMBERED = 20
+"""Fewer rows are in the order of a measured column by chance."""
+
 SHOWN = 5
 """Largest number of columns in a message."""
 
@@ -60,6 +63,60 @@ def text_columns(table: Any) -> list[str]:
     if not hasattr(table, "select_dtypes"):
         return []
     return [str(name) for name in table.select_dtypes(exclude=["number", "bool"]).columns]
+
+
+def identifiers(table: Any) -> list[str]:
+    """Return the columns of a DataFrame that number its rows, as an identifier does.
+
+    Integers, or text with one prefix and an integer ("P007"), that are all different and either
+    grow or fall from row to row or are consecutive in another order. A measured column is hardly
+    ever such, except a time.
+
+    >>> import pandas as pd
+    >>> count = range(30)
+    >>> identifiers(pd.DataFrame({"id": count, "x": [k % 7 for k in count], "f": [0.5] * 30}))
+    ['id']
+    """
+    if not hasattr(table, "select_dtypes") or len(table) < FEWEST_NUMBERED:
+        return []
+    columns = table.select_dtypes(["integer", "object", "string"])
+    return [str(name) for name, column in columns.items() if _numbers_rows(column)]
+
+
+def _numbers_rows(column: Any) -> bool:
+    if column.hasnans:
+        return False
+    if column.dtype.kind not in "iu":
+        parts = column.astype(str).str.extract(r"^(.*?)(\d{1,18})$")
+        if parts[1].hasnans or parts[0].nunique() > 1:
+            return False
+        column = parts[1].astype("int64")
+    steps = np.diff(np.sort(column.to_numpy()))
+    if (steps == 0).any():
+        return False
+    ordered = column.is_monotonic_increasing or column.is_monotonic_decreasing
+    return bool(ordered or (steps == 1).all())
+
+
+def warn_about_identifiers(X: Any) -> None:
+    """Warn the caller of `fit` of columns that number the samples."""
+    found = identifiers(X)
+    if found:
+        warnings.warn(f"X, {numbered(found)}", UserWarning, stacklevel=4)
+
+
+def numbered(names: list[str]) -> str:
+    """Return a sentence on columns that number the samples.
+
+    >>> numbered(["id"])
+    "column 'id' numbers the samples, as an identifier does, and is used; drop it if it is one"
+    """
+    shown = listed([repr(name) for name in names])
+    if len(names) == 1:
+        what = "numbers the samples, as an identifier does, and is used; drop it if it is one"
+        return f"column {shown} {what}"
+    what = "number the samples, as identifiers do, and are used; drop them if they are"
+    return f"columns {shown} {what}"
 
 
 def check_finite(X: Any, matrix: Any, allow_nan: bool = False) -> None:
@@ -107,7 +164,7 @@ def medians(X: Any, matrix: Array) -> Array:
     warnings.warn(
         f"X has missing entries, replaced by the median of their column: {counts}",
         UserWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
     imputer = SimpleImputer(strategy="median", keep_empty_features=True)
     found[which] = imputer.fit(matrix[:, which]).statistics_
@@ -133,7 +190,7 @@ def check_digits(X: Any, matrix: Any) -> None:
     )
     if lost.sum() == varies.sum():
         raise InvalidInput("X", f"columns {columns}", what)
-    warnings.warn(f"X, columns {columns}: {what}; they are ignored", UserWarning, stacklevel=5)
+    warnings.warn(f"X, columns {columns}: {what}; they are ignored", UserWarning, stacklevel=6)
 
 
 def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

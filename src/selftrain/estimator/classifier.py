@@ -14,7 +14,7 @@ from ..fields import number
 from ..runtime.parallel import one_thread
 from ..runtime.progress import Progress, ProgressOption, checked_progress
 from .blocks import is_dask
-from .checks import GivenRows, check_digits, check_finite
+from .checks import GivenRows
 from .conventions import FewLabelConventions
 from .methods import choose_method
 from .settings import METHODS, Settings
@@ -88,7 +88,8 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
         """Fit to samples X and targets y, where `unlabeled` marks unlabelled samples.
 
         Arguments:
-            X: dense, sparse, a DataFrame, or a Dask array chunked by rows.
+            X: dense, sparse, a DataFrame, or a Dask array chunked by rows. Missing entries become
+                the median of their column; sparse and Dask tables must have none.
             sample_weight: one number >= 0 per sample, labelled or not.
         """
         settings = self._checked_settings()
@@ -120,10 +121,11 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             one_thread(),
         ):
             random = check_random_state(self.random_state)
-            method = choose_method(self.method, rows, self.share, self.neighbours, settings, random)
-            self.method_ = method.name
+            self.method_, fit = choose_method(
+                self.method, rows, self.share, self.neighbours, settings, random
+            )
             for positive in rows.positives:
-                fitted.append(method.fit(positive))
+                fitted.append(fit(positive))
                 progress.advance()
         return fitted
 
@@ -161,10 +163,7 @@ class SelfTrainingLinearClassifier(FewLabelConventions):
             return self._chunked(X, reset)
         kinds = [np.float64, np.float32]
         matrix = self._numbers(X, reset, dtype=kinds, ensure_all_finite=False)
-        check_finite(X, matrix)
-        if reset:
-            check_digits(X, matrix)
-        return matrix
+        return self._complete(X, matrix, reset)
 
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:

@@ -17,7 +17,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..arrays import Array
 from ..errors import InvalidInput
 from ..fields import number
-from .checks import GivenRows, given, text_columns
+from .blocks import is_sparse
+from .checks import (
+    GivenRows,
+    check_digits,
+    check_finite,
+    given,
+    medians,
+    text_columns,
+    warn_about_identifiers,
+)
 from .evaluation import labeled_scorer
 from .same_samples import first_made
 from .targets import Classes, no_such_class, read_targets, warn_about_labels
@@ -81,6 +90,7 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = rows.target.names
         check_weighted_classes(self.class_weight, self.classes_.tolist())
         warn_about_labels(rows.target, self.unlabeled)
+        warn_about_identifiers(X)
         return matrix, target, rows
 
     def _numbers(self, X: Any, reset: bool, **options: Any) -> Any:
@@ -93,6 +103,21 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise
             accepted = "columns must be numbers; encode these, for example by OneHotEncoder"
             raise InvalidInput("X", text, accepted) from None
+
+    def _complete(self, X: Any, matrix: Any, reset: bool) -> Any:
+        """Check numbers in memory, and replace missing ones by the median of their column in the
+        training samples; a sparse matrix must have none.
+        """
+        check_finite(X, matrix, allow_nan=not is_sparse(matrix))
+        if is_sparse(matrix):
+            return matrix
+        if reset:
+            check_digits(X, matrix)
+            self._medians = medians(X, matrix)
+        missing = np.isnan(matrix)
+        if not missing.any():
+            return matrix
+        return np.where(missing, self._medians.astype(matrix.dtype), matrix)
 
     def _decide(self, scores: Array) -> Array:
         chosen = (scores[:, 0] > 0) * 1 if scores.shape[1] == 1 else scores.argmax(axis=1)
@@ -113,6 +138,7 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags
 
 

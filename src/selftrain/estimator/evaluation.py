@@ -165,11 +165,18 @@ def labeled_learning_curve(
         order = _drawn(codes, random)
         for line, count in enumerate(labels):
             hidden = known[order[count:]]
-            target = values.copy()
+            target = values.copy() if _holds(values, unlabeled) else values.astype(object)
             target[hidden] = unlabeled
             fitted = clone(model).fit(X, target)
             scores[line, column] = scorer(fitted, _safe_indexing(X, hidden), values[hidden])
     return LearningCurve(np.asarray(labels, dtype=float), scores)
+
+
+def _holds(values: Any, marker: Any) -> bool:
+    """Return whether an array of classes can hold the marker unchanged: text would be cut, integers
+    have no None or NaN.
+    """
+    return values.dtype.kind in "Oiuf" and isinstance(marker, (int, np.integer))
 
 
 def _drawn(codes: Any, random: np.random.RandomState) -> Any:

@@ -77,7 +77,7 @@ def draw_errors(ax: Axes, plan: Plan) -> None:
 
 def draw_gain(ax: Axes, plan: Plan) -> None:
     """Draw the distribution of the gain; a clear loss and a worthwhile gain are coloured."""
-    from ..estimator.planning.advice import DEGRADED, WORTH
+    from ..estimator.planning.posterior import DEGRADED, WORTH
 
     gain = plan.draws.gain
     low, high = np.quantile(gain, [0.002, 0.998])

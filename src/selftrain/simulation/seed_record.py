@@ -105,8 +105,8 @@ class SeedRecord:
             self.values[name][step] = value
 
     def collapse(self, steps: list[int], predicted: int) -> None:
-        """Record that `steps[0]` was not fitted because all its labels are of one class, as they are
-        in the other `steps` (`Protocol.collapses_with`); `predicted` is that class.
+        """Record that `steps[0]` was not fitted because all its labels are of one class,
+        `predicted`, as they are in the other `steps` (`Protocol.collapses_with`).
         """
         if self.collapsed_at < 0:
             self.collapsed_at, self.predicts = steps[0], predicted

@@ -18,16 +18,18 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from selftrain import SelfTrainingLinearClassifier
 from selftrain.errors import InvalidInput
 from selftrain.estimator.planning import models
-from selftrain.estimator.planning.advice import answer, labels_needed, odds_of
-from selftrain.estimator.planning.evidence import folds
 from selftrain.estimator.planning.inputs import Input
+from selftrain.estimator.planning.models import folds
 from selftrain.estimator.planning.posterior import (
     AGREED_ERRORS,
     FAVOUR,
     Cells,
+    answer,
     by_cells,
     by_labels,
     interval,
+    labels_needed,
+    odds_of,
     positive_shares,
     posterior,
     widened,

@@ -144,7 +144,7 @@ def test_cannot_tell_names_a_number_and_uses_safe_mode() -> None:
 def test_pipelines_take_text_and_gaps(
     tumours: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    """The user's models may take what the defaults reject."""
+    """The user's models get gaps as they are, the default ones take the median of the column."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.impute import SimpleImputer
 
@@ -155,8 +155,9 @@ def test_pipelines_take_text_and_gaps(
     trees = HistGradientBoostingClassifier(max_iter=10, min_samples_leaf=3)
     found = plan(table, y, baseline=linear, candidate=trees)
     assert found.error.baseline.high < 0.25
-    with pytest.raises(InvalidInput, match="drop column 3"):
-        plan(table, y, candidate=trees)
+    by_default = plan(table, y, candidate=trees)
+    assert by_default.error.baseline.high < 0.25
+    assert "missing entries in 3: the default models take the median" in by_default.details()
 
 
 @pytest.mark.parametrize("container", [list, pd.Series, lambda x: np.array(x, dtype=object)])
@@ -195,7 +196,6 @@ def _changed(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (ROWS, np.where(LABELS == 0, -1, LABELS), {}, "choose another marker"),
         (ROWS, np.full(60, -1), {}, "must have labelled samples"),
         (ROWS, np.arange(60) % 2, {}, "must have unlabelled samples"),
-        (_changed(ROWS, (3, 1), np.nan), LABELS, {}, "NaN: fill or drop column 1"),
         (_changed(ROWS, (3, 2), np.inf), LABELS, {}, "infinity: fill or drop column 2"),
         (np.ones((60, 3)), LABELS, {}, "must have a column that varies"),
         (ROWS, _changed(LABELS, [0, 2, 4, 6], -1), {}, "0.0 has 1"),
@@ -243,6 +243,8 @@ def test_text_is_encoded_on_request() -> None:
     assert model[:-1].transform(frame).shape == (60, 4)
     assert set(model.predict(frame)) <= {0, 1}
     frame.loc[3, "a"] = np.nan
+    assert "1 missing entry in a:" in plan(frame, LABELS, encode=True).details()
+    frame.loc[3, "a"] = np.inf
     with pytest.raises(InvalidInput, match="fill or drop column 'a'"):  # not its place once encoded
         plan(frame, LABELS, encode=True)
 

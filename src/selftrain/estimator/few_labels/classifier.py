@@ -13,7 +13,6 @@ from ...arrays import Array
 from ...errors import InvalidInput, nearest
 from ...runtime.parallel import one_thread
 from ..blocks import is_dask, is_sparse
-from ..checks import check_digits, check_finite, medians
 from ..conventions import FewLabelConventions
 from ..prepared import MOST_IN_GRAPH
 from ..same_samples import same_samples
@@ -151,7 +150,8 @@ class FewLabelClassifier(FewLabelConventions):
         if self.disagreement_ > DISAGREES:
             warnings.warn(
                 f"linear model and forest disagree on {self.disagreement_:.0%} of the samples: the"
-                " result is uncertain; label more samples, or use safe=True",
+                " result is uncertain, with safe=True too; label more samples, or ask"
+                " selftrain.plan whether it is better than a supervised fit",
                 UserWarning,
                 stacklevel=3,
             )
@@ -168,20 +168,10 @@ class FewLabelClassifier(FewLabelConventions):
             accepted = "must be in memory: X.compute(), or use SelfTrainingLinearClassifier"
             raise InvalidInput("X", "a Dask array", accepted)
         matrix = self._numbers(X, reset, dtype=np.float64, ensure_all_finite=False)
-        check_finite(X, matrix, allow_nan=not is_sparse(matrix))
-        if is_sparse(matrix):
-            return self._sparse(matrix)
-        if reset:
-            check_digits(X, matrix)
-            self._medians = medians(X, matrix)
-        missing = np.isnan(matrix)
-        return np.where(missing, self._medians, matrix) if missing.any() else matrix
-
-    def _sparse(self, matrix: Any) -> Any:
-        if self.kind not in ("auto", "text"):
+        if is_sparse(matrix) and self.kind not in ("auto", "text"):
             accepted = 'must be "text" or "auto" for a sparse X; pass X.toarray() for other kinds'
             raise InvalidInput("kind", self.kind, accepted)
-        return matrix
+        return self._complete(X, matrix, reset)
 
     def _log_odds(self, matrix: Any) -> Array:
         """Return the log-odds of the model at the estimated class proportions."""
@@ -204,11 +194,6 @@ class FewLabelClassifier(FewLabelConventions):
         """Return probabilities times the factors of the graph, normalised."""
         found = _normalised(probabilities)
         return found if self._graph is None else _normalised(found * self._graph.factors(matrix))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _normalised(probabilities: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import InvalidInput
 from ...runtime.progress import Progress, ProgressOption
 from ...tables import read_csv_pieces
-from ..checks import listed
+from ..checks import identifiers
 from .inputs import MOST_LABELED, MOST_UNLABELED, Input, sampled
 
 if TYPE_CHECKING:
@@ -43,25 +43,26 @@ class CsvRows(NamedTuple):
     """Columns, targets as text (None: unlabelled), and the numbers of rows in the file.
 
     Attributes:
-        remarks: a sentence on missing numbers, if there are any.
+        identifiers: columns that number the rows of the file; those of `X` are in another order.
     """
 
     X: pd.DataFrame
     y: Any
     labeled: int
     unlabeled: int
-    remarks: tuple[str, ...] = ()
+    identifiers: tuple[str, ...]
 
     def complete(self, rows: Input) -> Input:
         """Return checked samples with the counts of the whole file, and remarks."""
-        remarks = self.remarks
+        remarks = rows.remarks
         if self.labeled + self.unlabeled > len(self.y):
             remarks = (sampled(rows.codes, self.labeled, self.unlabeled), *remarks)
         return replace(
             rows,
             labeled=self.labeled,
             unlabeled=self.unlabeled,
-            remarks=(*remarks, *rows.remarks),
+            remarks=remarks,
+            identifiers=self.identifiers,
         )
 
 
@@ -97,21 +98,8 @@ def read_csv_rows(
     columns = whole.drop(columns=target)
     if not columns.shape[1]:
         raise InvalidInput("rows", str(path), f"must have a column besides the target {target!r}")
-    columns, remarks = _filled(columns)
-    return CsvRows(columns, names.to_numpy(dtype=object), counts[True], counts[False], remarks)
-
-
-def _filled(columns: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Replace missing numbers by the median of their column, and say how many there were."""
-    numbers = columns.select_dtypes("number")
-    missing = numbers.isna().sum()
-    some = [str(name) for name in missing.index[(missing > 0) & (missing < len(columns))]]
-    if not some:
-        return columns, ()
-    entries = int(missing[some].sum())
-    filled = columns.assign(**{name: columns[name].fillna(columns[name].median()) for name in some})
-    words = f"{entries} missing entr{'y' if entries == 1 else 'ies'} in {listed(some)}"
-    return filled, (f"{words}: replaced by the median of the column.",)
+    counting = tuple(identifiers(columns.sort_index()))
+    return CsvRows(columns, names.to_numpy(dtype=object), counts[True], counts[False], counting)
 
 
 def _known(names: Any, unlabeled: str) -> Any:

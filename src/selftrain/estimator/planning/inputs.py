@@ -5,7 +5,7 @@ Very long tables are subsampled: of the unlabelled samples, so many that a fit n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from ...arrays import Array
 from ...errors import InvalidInput, nearest
 from ..blocks import is_dask, is_sparse
+from ..checks import identifiers, listed
 from ..prepared import contents
 from ..targets import read_targets
 
@@ -37,7 +38,9 @@ class Input:
         codes: 1 and 0 for the classes, -1 if unlabelled.
         names: of the negative and the positive class.
         labeled, unlabeled: numbers of samples that were given.
+        marker: of unlabelled samples, as it was given.
         remarks: sentences about unusual samples.
+        identifiers: columns that number the samples.
     """
 
     X: Any
@@ -45,7 +48,9 @@ class Input:
     names: Array
     labeled: int
     unlabeled: int
+    marker: Any = -1
     remarks: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
 
     @cached_property
     def contents(self) -> Array:
@@ -83,6 +88,7 @@ def read_input(
         raise InvalidInput("y", f"{len(codes)} entries", accepted)
     _check_counts(codes, names, unlabeled)
     known, others = int((codes >= 0).sum()), int((codes < 0).sum())
+    counting = tuple(identifiers(X))
     kept = _sample(codes, random)
     remarks: tuple[str, ...] = ()
     if len(kept) < len(codes):
@@ -90,8 +96,26 @@ def read_input(
         remarks = (sampled(codes, known, others),)
     if is_dask(X):
         X = np.asarray(X.compute())
-    rows = Input(X.tocsr() if is_sparse(X) else X, codes, names, known, others)
-    return Input(rows.X, codes, names, known, others, (*remarks, *_duplicates(rows)))
+    rows = Input(X.tocsr() if is_sparse(X) else X, codes, names, known, others, unlabeled)
+    return replace(
+        rows, remarks=(*remarks, *_missing(rows.X), *_duplicates(rows)), identifiers=counting
+    )
+
+
+def _missing(X: Any) -> list[str]:
+    """Return a remark on missing numbers."""
+    if is_sparse(X):
+        return []
+    import pandas as pd
+
+    table = X if hasattr(X, "select_dtypes") else pd.DataFrame(np.asarray(X))
+    counts = table.select_dtypes("number").isna().sum()
+    some = [str(name) for name in counts.index[counts > 0]]
+    if not some:
+        return []
+    entries = int(counts.sum())
+    words = f"{entries} missing entr{'y' if entries == 1 else 'ies'} in {listed(some)}"
+    return [f"{words}: the default models take the median of the column."]
 
 
 def sampled(codes: Array, labeled: int, unlabeled: int) -> str:

@@ -14,30 +14,35 @@ from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..checks import check_finite, text_columns
 from . import text
-from .advice import Answer, answer, labels_needed, odds_of
 from .assumptions import Assumptions, check
 from .csv_rows import read_csv_rows
-from .evidence import Evidence, gather, number_of_folds
 from .inputs import Input, read_input
 from .models import (
+    Evidence,
     Pair,
     checked,
     default_baseline,
     default_candidate,
     encoded,
     fit,
+    gather,
     last_step,
     name_of,
+    number_of_folds,
     safe_mode,
 )
 from .posterior import (
+    Answer,
     Cells,
     Interval,
     Posterior,
+    answer,
     by_cells,
     by_labels,
     error_interval,
     interval,
+    labels_needed,
+    odds_of,
     widened,
 )
 
@@ -201,7 +206,7 @@ def _models(
             raise InvalidInput("X", texts, accepted)
         if texts:  # a model would name the columns of the encoded table
             numbers = X.drop(columns=texts)
-            check_finite(numbers, numbers.to_numpy(dtype=float, na_value=np.nan))
+            check_finite(numbers, numbers.to_numpy(dtype=float, na_value=np.nan), allow_nan=True)
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
             accepted = "must be numbers; pass a DataFrame and encode=True for columns of text"
             raise InvalidInput("X", "text", accepted)

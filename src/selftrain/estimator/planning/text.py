@@ -5,9 +5,9 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from .advice import DEGRADED, GUESSING, WORTH, Answer, Odds
+from ..checks import numbered
 from .models import Pair
-from .posterior import Cells, Interval
+from .posterior import DEGRADED, GUESSING, WORTH, Answer, Cells, Interval, Odds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,9 @@ def as_text(plan: Plan) -> str:
 def cautions(plan: Plan) -> list[str]:
     """Return what speaks against the numbers: sources that differ, violated assumptions."""
     by_cells, by_labels = plan.sources.values()
-    found = [
+    counting = list(plan.rows.identifiers)
+    found = [f"{numbered(counting)}."] if counting else []
+    found += [
         f"the error of {name} is {_percent(one.estimate)} by the cells and"
         f" {_percent(other.estimate)} by cross-validation; its interval is widened to both."
         for name, one, other, told in zip(plan.names, by_cells, by_labels, plan.error, strict=True)
@@ -171,6 +173,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
             "columns": int(rows.X.shape[1]),
             "classes": [str(name) for name in rows.names],
             "remarks": list(rows.remarks),
+            "identifiers": list(rows.identifiers),
         },
         "assumptions": [each._asdict() for each in plan.assumptions],
     }
