@@ -14,11 +14,12 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.parallel import whole_workers
 from ..runtime.progress import ProgressOption, checked_progress
+from .computation import Failure
+from .executors import Limits
 from .grid import Grid
-from .scheduling import Failure, complete
+from .scheduling import complete
 from .store import Memory, Store
 from .sweep_plan import SweepPlan, outputs_of, plan_of
-from .worker import Limits
 
 if TYPE_CHECKING:
     from .dataset import Sweep

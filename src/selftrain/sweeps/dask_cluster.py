@@ -19,8 +19,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ..errors import InvalidInput, SelfTrainError, Unreachable
-from .executors import SequentialExecutor
-from .worker import Batch, Result, compute, in_words
+from .executors import Batch, Result, SequentialExecutor, compute_in_child
+from .packing import in_words
 
 ANSWER_SECONDS = 4.0
 """Time after which a scheduler that does not answer counts as unreachable."""
@@ -66,7 +66,7 @@ class DaskExecutor(SequentialExecutor):
     def submit(self, batch: Batch) -> Future[list[Result]]:
         """Start a batch; Dask moves it to another worker if its worker is lost."""
         self.check()
-        future: Future[list[Result]] = self._executor.submit(compute, batch)
+        future: Future[list[Result]] = self._executor.submit(compute_in_child, batch)
         return future
 
     def check(self) -> None:
@@ -83,7 +83,7 @@ class DaskExecutor(SequentialExecutor):
             elif now - self._last_worker > NO_WORKER_SECONDS:
                 raise Unreachable(f"{self._name}: its workers are gone")
 
-    def close(self, now: bool = False) -> None:
+    def close(self, now: bool) -> None:
         """Leave the cluster running; close the connection if it was made here."""
         if hasattr(self, "_executor") and self._client.status == "running":
             self._executor.shutdown(wait=not now)

@@ -18,12 +18,11 @@ from ..errors import InvalidInput, nearest
 from ..fields import as_tuples
 from ..problem import Problem
 from ..recipe import Recipe
-from .computation import Computation, Output, name_of
+from .computation import Computation, Output, Task, name_of
+from .executors import WrongReturn
 from .function_identity import identify
 from .grid import Grid, Point
 from .named_tasks import NAMED_TASKS, optimized
-from .scheduling import Task
-from .worker import WrongReturn
 
 REGISTERED = {"loss", "pseudo_loss", "labeler"}
 """Fields whose values are names of registered objects: a user may register another object under the
