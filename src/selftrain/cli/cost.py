@@ -11,11 +11,10 @@ import numpy as np
 
 from ..runtime.parallel import cores
 from ..runtime.progress import clock
-from ..sweeps.api import opened
+from ..sweeps.api import SweepPlan, opened
 from ..sweeps.computation import Task
 from ..sweeps.grid import Grid
 from ..sweeps.scheduling import complete
-from ..sweeps.sweep_plan import SweepPlan
 
 LONG_SAMPLE = 5.0
 """Seconds; after a point that takes longer, no further point is sampled."""
