@@ -13,14 +13,15 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from joblib import Parallel, delayed, parallel_config
+
 from ..runtime.files import delete_unfinished, replacing, write_netcdf, write_text
-from ..runtime.parallel import local_processes, stop_now
+from ..runtime.parallel import cores
 from ..runtime.progress import Progress, ProgressOption
 from ..sweeps import Failure, Store, Task, complete
 from .entry import Data, Figure
@@ -157,21 +158,21 @@ def _finish_all(
     def data(one: Figure) -> Data:
         return {part: task.load(store) for part, task in one.tasks(quick).items()}
 
-    if workers == 0 or len(whole) < 2:
-        for one in whole:
-            yield one.id, finish(one, quick, folder, data(one))
-        return
-    executor: Executor = local_processes(workers)
-    try:
-        sent = {executor.submit(finish, one, quick, folder, data(one)): one.id for one in whole}
-        with Progress(len(sent), "figures", progress) as bar:
-            for future in as_completed(sent):
-                yield sent[future], future.result()
-                bar.advance()
-    except BaseException:
-        stop_now(executor)
-        raise
-    executor.shutdown()
+    several = cores(workers) if len(whole) > 1 else 1
+    work = (delayed(_named)(one, quick, folder, data(one)) for one in whole)
+    with (
+        Progress(len(whole), "figures", progress) as bar,
+        parallel_config("loky", inner_max_num_threads=1),
+    ):
+        for found in Parallel(several, return_as="generator_unordered")(work):
+            yield found
+            bar.advance()
+
+
+def _named(
+    one: Figure, quick: bool, folder: Path, data: Data
+) -> tuple[str, tuple[dict[str, Any], float]]:
+    return one.id, finish(one, quick, folder, data)
 
 
 def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -72,36 +69,3 @@ def in_threads(
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def local_processes(workers: int) -> Executor:
-    """Return a pool of processes with one thread of linear algebra each; -1: one per core."""
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    start = {"initializer": follow_parent, "initargs": (os.getpid(),), "env": ONE_THREAD}
-    executor: Executor = ProcessPoolExecutor(cores(workers), **start)
-    return executor
-
-
-def stop_now(executor: Executor) -> None:
-    """Kill the processes of a pool without waiting for their work.
-
-    The pool's own thread may then fail on lost work; its traceback is suppressed.
-    """
-    hook, threading.excepthook = threading.excepthook, lambda _: None
-    try:
-        executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
-    finally:
-        threading.excepthook = hook
-
-
-def follow_parent(parent: int) -> None:
-    """Set up a worker process: ctrl-C goes to the parent only, and the worker dies with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
-
-
-def _exit_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)

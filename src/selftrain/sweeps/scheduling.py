@@ -30,21 +30,17 @@ time above which it then starts other processes.
 POLL_SECONDS = 1.0
 """Time between two checks of an executor that returns nothing."""
 
-BATCH_SECONDS = 0.5
-"""Expected duration of a batch of cheap points: sending it and storing it in a transaction take
-milliseconds.
-"""
-
-TAIL_PARTS = 3
-"""A batch has at most the fraction 1 / TAIL_PARTS of the remaining work per worker, so that all
-workers finish at about the same time.
+BATCH_SECONDS, TAIL_PARTS = 0.5, 3
+"""Expected duration of a batch of cheap points (sending and storing it takes milliseconds), and the
+largest fraction, 1 / TAIL_PARTS, of the remaining work of a worker in it, so that all workers
+finish at about the same time.
 """
 
 BATCHES_PER_WORKER = 2
 """Batches sent to each worker: one is computed, one is waiting."""
 
 MAX_LOSSES = 5
-"""A point whose worker (on a cluster) was lost this often has failed. From the second loss on, it
+"""A point whose worker (on a cluster) was lost this often has failed; from the second time on, it
 was the only point being computed.
 """
 
@@ -102,17 +98,16 @@ def complete(
         with Progress(len(missing), "points", progress, queue.seconds) as bar:
             for executor, stop in _executors(queue, workers, scheduler, limits):
                 with executor:
-                    for jobs, results in _finished_batches(queue, executor, limits, stop):
-                        done = [_finished(*pair) for pair in zip(jobs, results, strict=True)]
-                        store.add(done)
+                    for batch in _finished_batches(queue, executor, limits, stop):
+                        store.add([_finished(job, result) for job, result in batch])
                         failed = [
-                            Failure(job.computation, job.point, one.reason)
-                            for job, one in zip(jobs, done, strict=True)
-                            if one.reason is not None
+                            Failure(job.computation, job.point, result.reason)
+                            for job, result in batch
+                            if result.reason is not None
                         ]
                         failures += failed
-                        expected = sum(job.seconds for job in jobs)
-                        bar.advance(len(jobs), failed=len(failed), expected=expected)
+                        expected = sum(job.seconds for job, _ in batch)
+                        bar.advance(len(batch), failed=len(failed), expected=expected)
     return failures
 
 
@@ -145,21 +140,21 @@ def _executors(
     A time limit needs child processes, which can be killed.
     """
     here = scheduler is None and limits.seconds is None
-    if queue and workers is None and here:
-        end, several = time.monotonic() + TRIAL_SECONDS, cores(-1) > 1
+    if queue and here and workers is None and cores(-1) > 1:
+        end = time.monotonic() + TRIAL_SECONDS
         yield (
             SequentialExecutor(),
-            lambda: several and time.monotonic() > end and queue.seconds > WORTH_SECONDS,
+            lambda: time.monotonic() > end and queue.seconds > WORTH_SECONDS,
         )
     if queue and scheduler is not None:
         from .dask_cluster import DaskExecutor
 
         cluster = scheduler if isinstance(scheduler, DaskExecutor) else DaskExecutor(scheduler)
         yield cluster, lambda: False
-    elif queue and workers == 0 and here:
-        yield SequentialExecutor(), lambda: False
     elif queue:
-        yield ProcessExecutor(-1 if workers is None else workers), lambda: False
+        several = -1 if workers is None else workers
+        alone = here and (workers == 0 or (workers is None and cores(-1) == 1))
+        yield SequentialExecutor() if alone else ProcessExecutor(several), lambda: False
 
 
 class Queue:
@@ -215,12 +210,13 @@ class Queue:
             self._packed[id(work)] = pack_function(work, by_value)
         return self._packed[id(work)]
 
-    def learn(self, jobs: Sequence[Job], results: Sequence[Result]) -> None:
+    def learn(self, finished: Sequence[tuple[Job, Result]]) -> None:
         """Update the measured speed, by a moving average: the time of the first point may include
         the compilation of kernels.
         """
-        which, expected = id(jobs[0].computation), sum(job.seconds for job in jobs)
-        ratio = max(sum(result.seconds for result in results), 1e-6) / max(expected, 1e-6)
+        which = id(finished[0][0].computation)
+        expected = sum(job.seconds for job, _ in finished)
+        ratio = max(sum(result.seconds for _, result in finished), 1e-6) / max(expected, 1e-6)
         self._measured[which] = 0.5 * (self._measured.get(which, ratio) + ratio)
 
     def _expected(self, job: Job) -> float:
@@ -229,8 +225,8 @@ class Queue:
 
 def _finished_batches(
     queue: Queue, executor: SequentialExecutor, limits: Limits, stop: Callable[[], bool]
-) -> Iterator[tuple[Sequence[Job], list[Result]]]:
-    """Yield jobs with their results as they finish.
+) -> Iterator[list[tuple[Job, Result]]]:
+    """Yield jobs with their results as they finish, in batches.
 
     The points of a batch that was lost with its worker are sent one by one, with nothing else
     running, to find the one that kills its worker.
@@ -262,7 +258,7 @@ def _finished_batches(
             except executor.lost:
                 losses.update(job.key for job in jobs)
                 if len(jobs) == 1 and losses[jobs[0].key] >= MAX_LOSSES:
-                    yield jobs, [Result(None, 0.0, KILLED)]
+                    yield [(jobs[0], Result(None, 0.0, KILLED))]
                 else:
                     suspects.extend(jobs)
                 continue
@@ -274,7 +270,8 @@ def _finished_batches(
             if results[-1].fatal:
                 fatal = results.pop().reason
             if results:
-                queue.learn(jobs[: len(results)], results)
-                yield jobs[: len(results)], results
+                finished = list(zip(jobs, results, strict=False))  # fewer after a fatal one
+                queue.learn(finished)
+                yield finished
         if fatal is not None:
             raise SelfTrainError(fatal)
