@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 from ..errors import InvalidInput, SelfTrainError, Unreachable
@@ -102,13 +102,7 @@ class DaskExecutor(SequentialExecutor):
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that results depend on."""
-    found = {"python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            found[library] = "not installed"
-    return found
+    return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
 def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str]]) -> None:
