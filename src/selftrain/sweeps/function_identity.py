@@ -18,9 +18,10 @@ import functools
 import hashlib
 import struct
 import sys
+import threading
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from importlib import import_module
@@ -38,6 +39,7 @@ from .introspection import (
     is_importable,
     name_in_library,
     owner_of,
+    python_function,
     reduction,
     version_of,
 )
@@ -56,9 +58,22 @@ IGNORED = {
 }  # fmt: skip
 """Entries of a class that have no effect on results, or repeat other entries."""
 
-PYTHON_FUNCTION = ("py_func", "_pyfunc", "_dispatcher", "gufunc_builder")
-"""Attributes under which objects compiled by numba have their Python function."""
-
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_DESCRIPTORS = (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType,
+)  # fmt: skip
+_PARTS_BY_TYPE: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
+    (types.MethodType, lambda it: ("method", it.__func__, "self", it.__self__)),
+    ((staticmethod, classmethod), lambda it: (type(it).__name__, it.__func__)),
+    (property, lambda it: ("property", it.fget, it.fset, it.fdel)),
+    (functools.cached_property, lambda it: ("cached property", it.func, it.attrname)),
+    (functools.partial, lambda it: ("partial", it.func, it.args, it.keywords, it.__dict__)),
+    (functools._lru_cache_wrapper, lambda it: ("cached", it.__wrapped__, it.cache_parameters())),
+    (types.CodeType, lambda it: CodeContent(it).parts),
+    (_DESCRIPTORS, lambda it: ("descriptor", it.__objclass__, it.__name__)),
+    ((*LOCKS, TypeVar, ParamSpec), lambda it: ("stateless", type(it).__name__)),
+)
 _DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 
 
@@ -143,7 +158,7 @@ class _Walk:
             self._write("array", value.dtype.descr, value.shape)
             objects = value.dtype.hasobject
             self._visit(value.ravel().tolist() if objects else value.tobytes(), label)
-        elif kind in (tuple, list, dict, set, frozenset):
+        elif kind in (tuple, list, dict, set, frozenset, types.MappingProxyType):
             self._visit_container(value, label)
         else:
             self._refer(value, label)
@@ -160,7 +175,8 @@ class _Walk:
             self._user_modules.update(*(one.user_modules for one in found))
             self._write(*sorted(one.digest for one in found))
         else:  # the order of a dictionary counts: a loop over it sees the order
-            for entry in chain.from_iterable(value.items()) if type(value) is dict else value:
+            plain = isinstance(value, (tuple, list))
+            for entry in value if plain else chain.from_iterable(value.items()):
                 self._visit(entry, label)
         self._open.pop()
 
@@ -181,20 +197,21 @@ class _Walk:
         if isinstance(value, type):
             return self._class(value)
         if isinstance(value, types.ModuleType):
-            return self._module(value, frozenset())
+            return self._module(value, ())
         if isinstance(value, _ModuleUse):
             return self._module(*value)
-        if isinstance(value, types.CodeType):
-            return CodeContent(value).parts
-        if isinstance(value, property):  # its docstring does not count
-            return "property", value.fget, value.fset, value.fdel
-        if isinstance(value, (TypeVar, ParamSpec)):
-            return "type variable", value.__name__
-        if type(value).__module__.startswith("numba."):
-            found = (getattr(value, name, None) for name in PYTHON_FUNCTION)
-            if python := next(filter(None, found), None):
-                fixed = None if getattr(value, "_can_compile", True) else str(value.signatures)
-                return "compiled", python, getattr(value, "targetoptions", None), fixed
+        for kinds, parts in _PARTS_BY_TYPE:
+            if isinstance(value, kinds):
+                return parts(value)
+        if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
+            bound = value.__self__
+            if bound is not None and not isinstance(bound, types.ModuleType):
+                return "builtin", value.__name__, bound
+            home = str(value.__module__ or getattr(bound, "__name__", ""))
+            return "builtin", value.__name__, *self._compiled(value, home)
+        if type(value).__module__.startswith("numba.") and (python := python_function(value)):
+            fixed = None if getattr(value, "_can_compile", True) else str(value.signatures)
+            return "compiled", python, getattr(value, "targetoptions", None), fixed
         return self._instance(value)
 
     def _function(self, function: types.FunctionType) -> Iterator[Any]:
@@ -227,7 +244,9 @@ class _Walk:
         for name in sorted(code.globals):
             yield f"global {name}"
             if name in function.__globals__:
-                yield _used(function.__globals__[name], code.names)
+                value = function.__globals__[name]
+                used = isinstance(value, types.ModuleType)
+                yield _ModuleUse(value, code.names) if used else value
             else:
                 self._check_static(name)
         for name, level, wanted in sorted(code.imports):
@@ -241,11 +260,11 @@ class _Walk:
             advice = f"it calls {name}, so {ADVICE.replace('with it', 'there')}"
             raise InvalidInput("task", self._place, advice)
 
-    def _module(self, module: types.ModuleType, names: frozenset[str]) -> Iterator[Any]:
+    def _module(self, module: types.ModuleType, names: Iterable[str]) -> Iterator[Any]:
         """Yield the attributes of a module that have one of these names."""
         home = module.__name__
         if home == PACKAGE:
-            public = sorted(names & set(dir(module)))
+            public = sorted(set(names) & set(dir(module)))
             self._package_modules.update([] if public else [PACKAGE])
             yield from ("package", *(getattr(module, name) for name in public))
             return
@@ -254,13 +273,15 @@ class _Walk:
         if owner != "user":
             return
         content = vars(module)
-        found = sorted((names | {"__getattr__"}) & content.keys())
+        found = sorted(name for name in {*names, "__getattr__"} if name in content)
         if not found:  # passed on as an object, or used through getattr: all of it counts
             found = sorted(name for name in content if not name.startswith("__"))
         if not str(getattr(module, "__file__", None) or ".py").endswith(".py"):
-            yield _file_digest(module)
+            yield hashlib.sha256(Path(str(module.__file__)).read_bytes()).digest()
         for name in found:
-            yield from (f"{home}.{name}", _used(content[name], names))
+            inner = content[name]
+            nested = isinstance(inner, types.ModuleType)
+            yield from (f"{home}.{name}", _ModuleUse(inner, frozenset(names)) if nested else inner)
 
     def _class(self, kind: type) -> Iterator[Any]:
         owner, version = self._note_module(kind.__module__)
@@ -281,16 +302,30 @@ class _Walk:
             entries["_value2member_map_"] = None
         yield from _by_name(entries)
 
+    def _compiled(self, value: Any, home: str) -> tuple[Any, ...]:
+        """Return the name of a compiled function and, for a user's, the digest of its file."""
+        owner, version = self._note_module(home)
+        words = ("compiled", home, getattr(value, "__qualname__", ""), version)
+        if owner != "user":
+            return words
+        file = str(getattr(sys.modules.get(home), "__file__", ""))
+        if not is_importable(value) or not file:
+            raise self._unknown(value)
+        return *words, hashlib.sha256(Path(file).read_bytes()).digest()
+
     def _instance(self, value: Any) -> Iterable[Any]:
-        """Return what identifies an object: the class and state that a copy would have, or its
-        name if a library defines it or it is compiled.
-        """
-        named, kind = name_in_library(value), type(value)
+        """Return what identifies an object: its class, and the state that pickle would store."""
+        kind, reduced = type(value), reduction(value)
+        rebuild, arguments, state, items, pairs = (*reduced, *(None,) * 5)[:5]
+        bare = isinstance(arguments, tuple) and len(arguments) == 1 and arguments[0] is kind
+        empty = bare and (state is None or state == {}) and items is None and pairs is None
+        named = None if empty else name_in_library(value)
         if named is not None:
             return "library", *named, version_of(named[0])
-        rebuild, arguments, state, items, pairs = (*reduction(value), *(None,) * 6)[:5]
-        if rebuild is None:
-            return self._compiled(value)
+        if not reduced:
+            if callable(value) and is_importable(value):
+                return self._compiled(value, str(value.__module__))
+            raise self._unknown(value)
         parts = ("instance", kind, rebuild, arguments, list(items or ()), dict(pairs or ()))
         if isinstance(state, tuple) and all(isinstance(part, (dict, type(None))) for part in state):
             state = {name: part[name] for part in state if part for name in part}  # slots, too
@@ -299,19 +334,6 @@ class _Walk:
         cached = functools.cached_property  # a cached value does not count
         own = {n: part for n, part in state.items() if not isinstance(getattr(kind, n, 0), cached)}
         return *parts, *_by_name(own)
-
-    def _compiled(self, value: Any) -> tuple[Any, ...]:
-        """Return the name of a compiled function and, for a user's, the digest of its file."""
-        kind, bound = type(value), getattr(value, "__self__", None)
-        home = str(getattr(value, "__module__", None) or getattr(bound, "__name__", ""))
-        owner, version = self._note_module(home)
-        words = ("compiled", home, getattr(value, "__qualname__", ""), version)
-        if isinstance(value, types.BuiltinFunctionType) and owner != "user":
-            return words
-        if not callable(value) or not is_importable(value):
-            place = f"{self._place} ({kind.__module__}.{kind.__name__})"
-            raise InvalidInput("task", place, ADVICE)
-        return words if owner != "user" else (*words, _file_digest(sys.modules[home]))
 
     def _note_module(self, home: str) -> tuple[str, str]:
         """Record a module; return its owner, and its version if it belongs to a library."""
@@ -322,14 +344,9 @@ class _Walk:
             self._user_modules.add(home)
         return owner, version_of(home) if owner == "library" else ""
 
-
-def _used(value: Any, names: frozenset[str]) -> Any:
-    """Return a value that code uses; of a module, only the attributes with these names count."""
-    return _ModuleUse(value, names) if isinstance(value, types.ModuleType) else value
-
-
-def _file_digest(module: types.ModuleType) -> bytes:
-    return hashlib.sha256(Path(str(module.__file__)).read_bytes()).digest()
+    def _unknown(self, value: Any) -> InvalidInput:
+        kind = type(value)
+        return InvalidInput("task", f"{self._place} ({kind.__module__}.{kind.__name__})", ADVICE)
 
 
 def _by_name(entries: Mapping[str, Any]) -> Iterator[Any]:

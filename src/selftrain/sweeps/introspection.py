@@ -4,23 +4,19 @@ piece of bytecode uses, and how an object would be copied.
 
 from __future__ import annotations
 
+import copyreg
 import dis
-import functools
 import os
 import sys
 import sysconfig
-import threading
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
-
-import cloudpickle
 
 PACKAGE = __name__.partition(".")[0]
 TASKS_MODULE = f"{PACKAGE}.sweeps.named_tasks"
@@ -30,7 +26,6 @@ it calls, not on all engines that the module imports."""
 SCRIPTS = ("__main__", "__mp_main__")
 """Module names of a script. In a worker, these names mean the worker's own program."""
 
-LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 
 
@@ -40,9 +35,9 @@ def imported_modules(
     """Yield the modules that an import statement loads; nothing if the import fails."""
     try:
         module = import_module(name, package)
+        yield module if wanted else sys.modules[module.__name__.partition(".")[0]]
     except Exception:  # a module may raise anything while it is imported
         return
-    yield module if wanted else sys.modules[module.__name__.partition(".")[0]]
     for part in wanted:
         if hasattr(module, "__path__") and not hasattr(module, part):
             yield from imported_modules(f"{module.__name__}.{part}", "", ("",))
@@ -51,7 +46,7 @@ def imported_modules(
 def owner_of(module: str) -> str:
     """Return who owns a module: "package" (this one), "library" (installed) or "user"."""
     top = module.partition(".")[0]
-    if top in (PACKAGE, *SCRIPTS):
+    if top == PACKAGE or top in SCRIPTS:
         return "package" if top == PACKAGE and module != TASKS_MODULE else "user"
     loaded = sys.modules.get(module) or sys.modules.get(top)
     file = getattr(loaded, "__file__", None)
@@ -105,43 +100,22 @@ def name_in_library(value: Any) -> tuple[str, str] | None:
 
 
 def reduction(value: Any) -> tuple[Any, ...]:
-    """Return how an object is copied, as `__reduce_ex__` does; empty if it cannot be copied by
-    content.
-    """
-    if isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools", "_io"):
+    """Return the result of `__reduce_ex__`; empty if the object cannot be pickled by content."""
+    kind = type(value)
+    if isinstance(value, Iterator) and kind.__module__ in ("builtins", "itertools", "_io"):
         return ()  # copying would consume it
-    reduce = cloudpickle.Pickler.dispatch_table.get(type(value))
+    reduce = copyreg.dispatch_table.get(kind)
     try:
-        found = portable(value) or (value.__reduce_ex__(4) if reduce is None else reduce(value))
+        found = value.__reduce_ex__(4) if reduce is None else reduce(value)
     except Exception:  # an object may raise anything to say that it cannot be copied
         return ()
     return () if isinstance(found, str) else tuple(found)
 
 
-def portable(value: Any) -> tuple[Any, ...] | None:
-    """Return how to copy an object of a script that cannot be pickled; None for any other.
-
-    Cached functions and properties are copied with an empty cache, locks unlocked.
-    """
-    if isinstance(value, functools._lru_cache_wrapper):
-        return _cached, (value.__wrapped__, dict(value.cache_parameters()))
-    if isinstance(value, functools.cached_property):
-        return _cached_property, (value.func, value.attrname)
-    if isinstance(value, LOCKS):
-        return (threading.Lock if isinstance(value, LOCKS[0]) else threading.RLock), ()
-    if isinstance(value, WeakKeyDictionary):  # part of a `singledispatch` function
-        return WeakKeyDictionary, (dict(value),)
-    return None
-
-
-def _cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    return functools.update_wrapper(functools.lru_cache(**parameters)(function), function)
-
-
-def _cached_property(function: Callable[[Any], Any], name: str | None) -> Any:
-    made = functools.cached_property(function)
-    made.attrname = name
-    return made
+def python_function(compiled: Any) -> Any:
+    """Return the Python function behind a function compiled by numba; None if there is none."""
+    names = ("py_func", "_pyfunc", "_dispatcher", "gufunc_builder")
+    return next((found for name in names if (found := getattr(compiled, name, None))), None)
 
 
 class CodeContent:

@@ -5,16 +5,20 @@ A process that unpacks it verifies that it would compute the same as the process
 
 from __future__ import annotations
 
+import functools
 import io
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import cloudpickle
 
 from ..errors import InvalidInput
 from .computation import Computation
-from .introspection import SCRIPTS, is_importable, portable
+from .function_identity import LOCKS
+from .introspection import SCRIPTS, is_importable
 from .package_code import package_digest
 
 OTHER_PACKAGE = (
@@ -115,11 +119,29 @@ def _by_value() -> set[str]:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A pickler that also takes the objects for which `portable` knows a way."""
+    """A pickler for objects of scripts that cloudpickle rejects: cached functions and properties
+    arrive with an empty cache, locks arrive unlocked.
+    """
 
     def reducer_override(self, value: Any) -> Any:
         """Return how to rebuild a value."""
-        found = portable(value)
-        if found is None or (value.__module__ not in _by_value() and is_importable(value)):
-            return super().reducer_override(value)
-        return found
+        if isinstance(value, functools._lru_cache_wrapper):
+            if value.__module__ in _by_value() or not is_importable(value):
+                return _cached, (value.__wrapped__, value.cache_parameters())
+        elif isinstance(value, functools.cached_property):
+            return _cached_property, (value.func, value.attrname)
+        elif isinstance(value, LOCKS):
+            return (threading.Lock if isinstance(value, LOCKS[0]) else threading.RLock), ()
+        elif isinstance(value, WeakKeyDictionary):  # part of a `singledispatch` function
+            return WeakKeyDictionary, (dict(value),)
+        return super().reducer_override(value)
+
+
+def _cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
+    return functools.update_wrapper(functools.lru_cache(**parameters)(function), function)
+
+
+def _cached_property(function: Callable[[Any], Any], name: str | None) -> Any:
+    made = functools.cached_property(function)
+    made.attrname = name
+    return made
