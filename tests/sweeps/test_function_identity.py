@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, log1p
 
 from selftrain import Problem, Recipe, SelfTrainError, solve, sweep
 from selftrain.errors import InvalidInput
@@ -383,7 +383,9 @@ def test_functions_of_libraries_count_with_their_module() -> None:
     """Two of one name are different functions: compiled, cached, or a method of a state."""
     cached = functools.lru_cache(statistics.mean), functools.lru_cache(np.mean)
     methods = random.Random(1).random, random.Random(2).random
-    for one, other in ((math.sqrt, cmath.sqrt), (str.lower, bytes.lower), cached, methods):
+    vectorised = np.log1p, log1p
+    pairs = ((math.sqrt, cmath.sqrt), (str.lower, bytes.lower), cached, methods, vectorised)
+    for one, other in pairs:
         assert identify(one) == identify(one) != identify(other)
 
 
