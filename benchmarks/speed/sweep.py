@@ -20,11 +20,11 @@ import joblib
 import numpy as np
 import xarray as xr
 
+from selftrain.sweeps.api import plan_of
 from selftrain.sweeps.api import sweep as run
 from selftrain.sweeps.grid import geometric, linear
 from selftrain.sweeps.scheduling import complete
 from selftrain.sweeps.store import Memory
-from selftrain.sweeps.sweep_plan import plan_of
 from selftrain.theory.solve import solve
 
 from .measure import Line, seconds, timed

@@ -104,10 +104,10 @@ def test_the_plan_of_a_file(tmp_path: Path) -> None:
     path.write_text("\ufeff" + SOLVE, encoding="utf-8")
     plan = read_grid(path)
     assert plan.grid.shape == (2, 10)
-    assert plan.axes["alpha_u"][0] == 1.2
-    assert plan.axes["alpha_u"][-1] == pytest.approx(8.0, rel=1e-15)
-    assert plan.problem is not None
-    assert plan.problem.steps == 4
+    assert plan.grid.axes["alpha_u"][0] == 1.2
+    assert plan.grid.axes["alpha_u"][-1] == pytest.approx(8.0, rel=1e-15)
+    assert plan.call.problem is not None
+    assert plan.call.problem.steps == 4
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_the_grid_file_is_one(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(text)
     plan = read_grid(tmp_path / "grid.toml")
     assert plan.grid.shape == (3, 10)
-    assert plan.options["over"] == ("lambda_l", "lambda_u")
+    assert plan.call.options["over"] == ("lambda_l", "lambda_u")
 
 
 @pytest.mark.parametrize("name", ["gain", "collapse"])

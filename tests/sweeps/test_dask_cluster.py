@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import logging
 import os
@@ -52,6 +53,19 @@ def test_numbers_are_those_of_this_machine_to_the_last_bit(client: Any, tmp_path
         PROBLEM, Recipe(), over=axes, keep=("error", "q"), scheduler=client, store=tmp_path / "s.db"
     )
     assert kept.identical(here)
+
+
+def doubled(x: int) -> int:
+    return 2 * x
+
+
+def test_a_scheduler_is_reached_from_a_notebook(client: Any) -> None:
+    """Its cells run in an event loop."""
+
+    async def cell() -> Any:
+        return sweep(over={"x": (1, 2)}, task=doubled, scheduler=client.scheduler.address)
+
+    assert asyncio.run(cell())["value"].values.tolist() == [2, 4]
 
 
 def dies_once(x: int, folder: str) -> int:

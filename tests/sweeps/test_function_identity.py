@@ -4,10 +4,15 @@ and nothing else does.
 
 from __future__ import annotations
 
+import cmath
+import functools
 import itertools
 import json
+import math
 import os
+import random
 import sqlite3
+import statistics
 import subprocess
 import sys
 import textwrap
@@ -20,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, log1p
 
 from selftrain import Problem, Recipe, SelfTrainError, solve, sweep
 from selftrain.errors import InvalidInput
@@ -372,6 +377,16 @@ def test_a_wrapper_of_a_library_counts_with_what_it_wraps(
     one = imported(tmp_path, monkeypatch, "own_once", text.format(1))
     two = imported(tmp_path, monkeypatch, "own_twice", text.format(2))
     assert identify(one.scaled).digest != identify(two.scaled).digest
+
+
+def test_functions_of_libraries_count_with_their_module() -> None:
+    """Two of one name are different functions: compiled, cached, or a method of a state."""
+    cached = functools.lru_cache(statistics.mean), functools.lru_cache(np.mean)
+    methods = random.Random(1).random, random.Random(2).random
+    vectorised = np.log1p, log1p
+    pairs = ((math.sqrt, cmath.sqrt), (str.lower, bytes.lower), cached, methods, vectorised)
+    for one, other in pairs:
+        assert identify(one) == identify(one) != identify(other)
 
 
 def test_compiled_with_other_options_is_another_function() -> None:

@@ -23,7 +23,8 @@ import pytest
 from selftrain import SelfTrainError, sweep
 from selftrain.errors import StoreError
 from selftrain.sweeps import Computation, Store, load
-from selftrain.sweeps.worker import LOAD_ATTEMPTS, Batch, Limits, WorkerPool, pack_function
+from selftrain.sweeps.executors import LOAD_ATTEMPTS, Batch, Limits, ProcessExecutor
+from selftrain.sweeps.packing import pack_function
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deadly_points import Unloadable, blocked, endless, greedy, slowly, suicidal
@@ -185,8 +186,8 @@ def test_workers_killed_at_random_moments_are_replaced(tmp_path: Path, undisturb
 
 def test_processes_that_ended_while_they_were_idle_are_replaced() -> None:
     """However many: none of them says anything about the batch that finds it gone."""
-    children = WorkerPool()
-    packed = pack_function(Computation(slowly, None), stored=False)
+    children = ProcessExecutor(1)
+    packed = pack_function(Computation(slowly, None))
     batch = Batch(packed, [{"x": 1}], Limits())
     try:
         with ThreadPoolExecutor(4) as threads:
@@ -197,13 +198,13 @@ def test_processes_that_ended_while_they_were_idle_are_replaced() -> None:
                 os.kill(worker, signal.SIGKILL)
             assert [one.reason for one in children.compute(batch)] == [None]
     finally:
-        children.close()
+        children.close(now=True)
 
 
 def test_kills_while_a_process_loads_do_not_end_what_others_compute() -> None:
     """More kills than `LOAD_ATTEMPTS`; points of other processes show that loading works."""
-    children = WorkerPool()
-    batch = Batch(pack_function(Computation(slowly, None), stored=False), [{"x": 1}], Limits())
+    children = ProcessExecutor(1)
+    batch = Batch(pack_function(Computation(slowly, None)), [{"x": 1}], Limits())
     others: set[int] = set()
     try:
         with ThreadPoolExecutor(1) as threads:
@@ -220,7 +221,7 @@ def test_kills_while_a_process_loads_do_not_end_what_others_compute() -> None:
                     time.sleep(0.001)
             assert [one.reason for one in waiting.result()] == [None]
     finally:
-        children.close()
+        children.close(now=True)
 
 
 def test_a_function_that_ends_every_process_that_loads_it_ends_the_sweep() -> None:

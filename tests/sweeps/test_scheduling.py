@@ -22,10 +22,9 @@ import pytest
 
 from selftrain import Problem, Recipe, SelfTrainError, solve
 from selftrain.errors import StoreError
-from selftrain.sweeps import Computation, Grid, Memory, Output, Store, Task, complete
+from selftrain.sweeps import Computation, Grid, Output, Store, Task, complete
 from selftrain.sweeps.scheduling import BATCH_SECONDS, Job, Queue
 from selftrain.sweeps.store import FORMAT, Finished, _digest
-from selftrain.sweeps.worker import Limits
 
 sys.path.insert(0, str(Path(__file__).parent))
 from call_log import FILE, note, noted
@@ -263,7 +262,7 @@ def test_cheap_points_travel_together_and_long_ones_alone() -> None:
     work = Computation(refused, None, seconds=lambda **_: 1.0)
     cheap = [Job(str(i), work, {"x": i}, BATCH_SECONDS / 5) for i in range(200)]
     long = [Job(str(-i), work, {"x": -i}, 3 * BATCH_SECONDS) for i in range(2)]
-    queue = Queue([*long, *cheap], Memory(), Limits())
+    queue = Queue([*long, *cheap])
     queue.slots = 2
     batches = []
     while queue:

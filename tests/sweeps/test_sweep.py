@@ -30,7 +30,7 @@ from selftrain import (
 from selftrain.cli.cost import sample
 from selftrain.errors import InvalidInput, StoreError
 from selftrain.sweeps import linear, load
-from selftrain.sweeps.sweep_plan import plan_of
+from selftrain.sweeps.api import plan_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from call_log import FILE, note, noted

@@ -11,9 +11,10 @@ import numpy as np
 
 from ..runtime.parallel import cores
 from ..runtime.progress import clock
-from ..sweeps.api import opened
+from ..sweeps.api import SweepPlan, opened
+from ..sweeps.computation import Task
+from ..sweeps.grid import Grid
 from ..sweeps.scheduling import complete
-from ..sweeps.sweep_plan import SweepPlan
 
 LONG_SAMPLE = 5.0
 """Seconds; after a point that takes longer, no further point is sampled."""
@@ -68,7 +69,8 @@ def sample(plan: SweepPlan, file: str | Path, **how: Any) -> Cost:
         taken: list[float] = []
         for at in dict.fromkeys((missing[0], missing[-1], missing[len(missing) // 2])):
             begin = time.monotonic()
-            complete([task], store, workers=0, progress=False, only=[at], **how)
+            one = Task(task.computation, Grid({}, task.grid.points[at]), task.names)
+            complete([one], store, workers=0, progress=False, **how)
             done = task.find(store)[at]
             taken.append(0.0 if done is None else done.seconds)
             if len(taken) > 1 and time.monotonic() - begin > LONG_SAMPLE:

@@ -33,9 +33,9 @@ from ..errors import InvalidInput, nearest
 from ..fields import parse_toml
 from ..problem import Problem
 from ..recipe import Recipe
+from ..sweeps.api import SweepPlan, plan_of
 from ..sweeps.grid import geometric, linear
 from ..sweeps.named_tasks import NAMED_TASKS
-from ..sweeps.sweep_plan import SweepPlan, plan_of
 from .options import read_text
 
 KEYS = ("task", "over", "keep", "problem", "recipe", "options", "axes")

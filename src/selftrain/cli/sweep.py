@@ -19,7 +19,7 @@ from .output import check_output, counted, print_json, remark, save_figure, writ
 
 if TYPE_CHECKING:
     from ..sweeps import Sweep
-    from ..sweeps.sweep_plan import SweepPlan
+    from ..sweeps.api import SweepPlan
 
 INCOMPLETE = 1
 SUFFIXES = {"csv": "csv", "netcdf": "nc", "parquet": "parquet"}

@@ -151,7 +151,7 @@ def _finish_all(
     parallel = Parallel(cores(workers), return_as="generator_unordered", max_nbytes=None)
     with Progress(len(whole), "figures", progress) as bar:
         for finished in parallel(jobs):
-            yield finished[0]["figure"], finished
+            yield finished["figure"], finished
             bar.advance()
 
 

@@ -45,12 +45,10 @@ class ChildProcess:
         serve: the function that answers; it must be importable.
 
     Attributes:
-        owner: id of the process that started the child.
         has_begun: whether the child has loaded what the present request needs.
     """
 
     def __init__(self, serve: Serve) -> None:
-        self.owner = os.getpid()
         begin = f"from {__name__} import run; from {serve.__module__} import {serve.__name__} as f"
         group: dict[str, Any] = {"start_new_session": True}  # only the parent gets ctrl-C
         if sys.platform == "win32":
@@ -114,13 +112,12 @@ class ChildProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Kill the process and release its resources; no-op in a fork of its owner."""
-        if self.owner == os.getpid():
-            self.kill()
-            self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
-                with suppress(OSError):
-                    pipe.close()  # type: ignore[union-attr]
+        """Kill the process and release its resources."""
+        self.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                pipe.close()  # type: ignore[union-attr]
 
 
 def run(serve: Serve) -> None:

@@ -2,8 +2,9 @@
 
 A cached result (a compiled kernel, a point of a sweep) must be discarded when any code that it
 depends on changes. Imports are found in the text, at the top and inside functions, but not those
-for type checkers, nor what a package imports when a name is first used (`__getattr__`). If in
-doubt, a file is included: one too many costs a computation, one too few could give a wrong number.
+for type checkers, those by a computed name, nor what a package imports when a name is first used
+(`__getattr__`). If in doubt, a file is included: one too many costs a computation, one too few
+could give a wrong number.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ _NOT_LOADED = re.compile(
 )
 _FROM = re.compile(r"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.MULTILINE)
-_COMPUTED = re.compile(r"^[^#\n]*\b(?:import_module|__import__)\(", re.MULTILINE)
 
 
 def package_root(file: Path) -> Path:
@@ -55,18 +55,6 @@ def sources(file: Path, without: Collection[str] = ()) -> tuple[Path, ...]:
             found.add(here)
             waiting += _imported(here, root)
     return tuple(sorted(found))
-
-
-def check_imports(file: Path, without: Collection[str] = ()) -> None:
-    """Raise if a file, or one that it imports, imports a module by a computed name."""
-    for source in sources(file, without):
-        text = _NOT_LOADED.sub("", source.read_text(encoding="utf-8"))
-        computed = _COMPUTED.search(text)
-        if computed:
-            raise SelfTrainError(
-                f"{source}: a computed import cannot be followed ({computed[0].strip()}...): use "
-                "an import statement, so that it is known what stored points depend on"
-            )
 
 
 def sources_digest(files: Iterable[Path], root: Path) -> str:

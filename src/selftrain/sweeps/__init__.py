@@ -9,9 +9,9 @@ one labelled dataset.
 from typing import TYPE_CHECKING, Any
 
 from .api import load, sweep
-from .computation import Computation, Output
+from .computation import Computation, Failure, Output, Task
 from .grid import Grid, geometric, linear
-from .scheduling import Failure, Task, complete
+from .scheduling import complete
 from .store import Memory, Store
 
 if TYPE_CHECKING:

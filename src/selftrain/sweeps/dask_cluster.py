@@ -1,7 +1,7 @@
 """An executor of batches on an existing Dask cluster.
 
-Workers compute points in child processes (`worker`), so that a point that kills its process does
-not kill the worker. Workers with another version of selftrain are rejected, because their values
+Workers compute points in child processes, so that a point that kills its process does not kill the
+worker. Workers with another version of selftrain are rejected, because their values
 would be stored under the wrong key; other versions of libraries cause a warning, because the last
 digits may differ.
 """
@@ -13,14 +13,14 @@ import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 from ..errors import InvalidInput, SelfTrainError, Unreachable
-from .executors import SequentialExecutor
-from .worker import Batch, Result, compute, in_words
+from .executors import Batch, Result, SequentialExecutor, compute_in_child
+from .packing import in_words
 
 ANSWER_SECONDS = 4.0
 """Time after which a scheduler that does not answer counts as unreachable."""
@@ -48,17 +48,14 @@ class DaskExecutor(SequentialExecutor):
 
         self.lost = (KilledWorker, CancelledError)
         self._name = f"scheduler {self._client.scheduler.address}"
+        self._executor = self._client.get_executor(pure=False)
         self._last_check = self._last_worker = time.monotonic()
         try:
             with self._connection_errors():
-                try:
-                    self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
-                except TimeoutError:
-                    raise Unreachable(f"{self._name}: it has no workers") from None
+                self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
                 self.slots = sum(self._client.nthreads().values())
                 # a worker that is lost meanwhile does not answer: compare those that do
                 check_versions(versions(), self._client.run(versions, on_error="ignore"))
-                self._executor = self._client.get_executor(pure=False)
         except BaseException:
             self.close(now=True)
             raise
@@ -66,7 +63,7 @@ class DaskExecutor(SequentialExecutor):
     def submit(self, batch: Batch) -> Future[list[Result]]:
         """Start a batch; Dask moves it to another worker if its worker is lost."""
         self.check()
-        future: Future[list[Result]] = self._executor.submit(compute, batch)
+        future: Future[list[Result]] = self._executor.submit(compute_in_child, batch)
         return future
 
     def check(self) -> None:
@@ -83,20 +80,20 @@ class DaskExecutor(SequentialExecutor):
             elif now - self._last_worker > NO_WORKER_SECONDS:
                 raise Unreachable(f"{self._name}: its workers are gone")
 
-    def close(self, now: bool = False) -> None:
+    def close(self, now: bool) -> None:
         """Leave the cluster running; close the connection if it was made here."""
-        if hasattr(self, "_executor") and self._client.status == "running":
+        if self._client.status == "running":
             self._executor.shutdown(wait=not now)
         if self._own:
             self._client.close()
 
     @contextmanager
     def _connection_errors(self) -> Iterator[None]:
-        """Turn a lost connection into `Unreachable`."""
+        """Turn a lost connection, or the lack of workers, into `Unreachable`."""
         try:
             yield
         except TimeoutError:
-            raise
+            raise Unreachable(f"{self._name}: it has no workers that answer") from None
         except OSError:
             raise Unreachable(
                 f"{self._name}: it does not answer any more; with a store, the same call resumes"
@@ -105,13 +102,7 @@ class DaskExecutor(SequentialExecutor):
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that results depend on."""
-    found = {"python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            found[library] = "not installed"
-    return found
+    return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
 def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str]]) -> None:
@@ -122,14 +113,13 @@ def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str
     >>> check_versions({"selftrain": "1", "numpy": "2"}, {"a": {"selftrain": "1", "numpy": "2"}})
     """
     for address, found in there.items():
-        for library, own in here.items():
-            other = found.get(library, "unknown")
-            difference = f"worker {address} has {library} {other}, this process {own}"
-            if other != own and library == "selftrain":
+        for library in (name for name in here if found[name] != here[name]):
+            difference = (
+                f"worker {address} has {library} {found[library]}, this process {here[library]}"
+            )
+            if library == "selftrain":
                 raise SelfTrainError(f"{difference}: the versions must be the same")
-            if other != own:
-                message = f"{difference}: the last digits may differ"
-                warnings.warn(message, UserWarning, stacklevel=2)
+            warnings.warn(f"{difference}: the last digits may differ", UserWarning, stacklevel=2)
 
 
 def _connected(address: str) -> Any:
@@ -151,19 +141,14 @@ def _connected(address: str) -> Any:
             return await asyncio.wait_for(server.identity(), ANSWER_SECONDS)
 
     client: Any = Client
-    loop = asyncio.new_event_loop()
     try:
-        found = loop.run_until_complete(identity())
-        if "workers" not in found:
-            kind = found.get("type", "server")
-            raise Unreachable(f"scheduler {address}: a Dask {kind} answers there, not a scheduler")
-        return client(address, timeout=ANSWER_SECONDS, set_as_default=False)
-    except Unreachable:
-        raise
+        with ThreadPoolExecutor(1) as thread:  # in a notebook, this thread runs a loop already
+            found = thread.submit(asyncio.run, identity()).result()
+        if "workers" in found:
+            return client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+        reason = f"a Dask {found.get('type', 'server')} answers there"
+    except TimeoutError:
+        reason = f"no answer within {ANSWER_SECONDS:g} seconds"
     except Exception as error:  # another kind of server may answer anything
-        late = isinstance(error, TimeoutError)
-        reason = f"no answer within {ANSWER_SECONDS:g} seconds" if late else in_words(error)[:160]
-        raise Unreachable(f"scheduler {address}: not reachable ({reason})") from None
-    finally:
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+        reason = in_words(error)[:160]
+    raise Unreachable(f"scheduler {address}: no scheduler is reachable there ({reason})")

@@ -81,9 +81,11 @@ def as_dataset(
         found: the points in grid order, None where missing.
         about: attributes of the dataset.
     """
-    values = [one.values if one is not None and one.reason is None else None for one in found]
-    data = gather(grid, outputs, values, keep if outputs is None and keep else None)
     states = [MISSING if one is None else DONE if one.reason is None else FAILED for one in found]
+    values = [one.values if one is not None and one.reason is None else None for one in found]
+    if outputs is None and keep:
+        values = [one and {name: one[name] for name in one if name in keep} for one in values]
+    data = gather(grid, outputs, values)
     flags = {
         "flag_values": np.array([DONE, FAILED, MISSING], dtype="i4"),
         "flag_meanings": " ".join(STATUS),
@@ -101,7 +103,6 @@ def gather(
     grid: Grid,
     outputs: Mapping[str, Output] | None,
     values: Sequence[Mapping[str, Any] | None],
-    names: Sequence[str] | None = None,
 ) -> xr.Dataset:
     """Return the values of all points as a dataset.
 
@@ -110,7 +111,6 @@ def gather(
     Arguments:
         outputs: the quantities that points return; None: those that the first point returned.
         values: those of each point, in the order of `grid.points`; None becomes NaN.
-        names: the outputs to include; all by default.
 
     >>> grid = Grid({"x": (1.0, 2.0)}, fixed={"y": 3.0})
     >>> gather(grid, {"sum": Output("x + y")}, [{"sum": 4.0}, {"sum": 5.0}])["sum"].values.tolist()
@@ -124,7 +124,6 @@ def gather(
             name: Output(name, tuple(f"{name}_{axis}" for axis in range(np.ndim(value))))
             for name, value in first.items()
         }
-    outputs = {name: one for name, one in outputs.items() if names is None or name in names}
     own = {name for output in outputs.values() for name in output.dims}
     variables: dict[str, Any] = {}
     coordinates = _coordinates(grid)

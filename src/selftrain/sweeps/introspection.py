@@ -91,12 +91,18 @@ def name_in_library(value: Any) -> tuple[str, str] | None:
         return None
     content = vars(sys.modules[home]) if home in sys.modules else {}
     names = [name for name in sorted(content) if content[name] is value]
+    if names:
+        return home, names[0]
     own = getattr(value, "__name__", None)
-    if not names and isinstance(own, str):  # which module has it depends on what is loaded
-        loaded = [(name, getattr(one, "__dict__", {})) for name, one in sys.modules.items()]
-        homes = [name for name, content in loaded if content.get(own) is value]
-        names = [own] if any(owner_of(name) == "library" for name in homes) else []
-    return (home, names[0]) if names else None
+    if not isinstance(own, str):
+        return None
+    loaded = [(name, getattr(one, "__dict__", {})) for name, one in sys.modules.items()]
+    homes = sorted(name for name, content in loaded if content.get(own) is value)
+    libraries = [name for name in homes if owner_of(name) == "library"]
+    # a compiled module defines it; which Python modules repeat it depends on what is loaded
+    files = {name: str(getattr(sys.modules[name], "__file__", "")) for name in libraries}
+    defined = [name for name in libraries if not files[name].endswith(".py")]
+    return ([*defined, home][0], own) if libraries else None
 
 
 def reduction(value: Any) -> tuple[Any, ...]:

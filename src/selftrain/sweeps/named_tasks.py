@@ -71,12 +71,14 @@ OF_OPTIMUM: dict[str, tuple[str, Callable[[Any], float]]] = {
 """Quantities of an `Optimum` besides those of its run and its recipe: symbol and value."""
 
 OPTIMUM = {**RUN, **CHOSEN, **{name: Output(symbol) for name, (symbol, _) in OF_OPTIMUM.items()}}
-MEANS = {
-    "q": "q", "m": "m", "bias": "B", "chi": r"\chi", "overlap": "R", "error": r"\epsilon_g",
-    "cosine": r"m/\sqrt{q}", "test_error": "share of errors", "fraction_selected": r"P_{sel}",
-    "pseudo_label_accuracy": r"P(\hat y = y)", "balanced_error": r"\epsilon_{balanced}",
+MEASURED = (
+    "q", "m", "bias", "chi", "overlap", "error", "cosine", "fraction_selected",
+    "pseudo_label_accuracy", "balanced_error",
+)  # fmt: skip
+MEANS = {name: RUN[name].symbol for name in MEASURED} | {
+    "test_error": "share of errors",
     "collapsed": "share of collapsed systems",
-}  # fmt: skip
+}
 ENSEMBLE = {
     **{name: Output(symbol) for name, symbol in MEANS.items()},
     **BY_CLASS,
@@ -135,12 +137,12 @@ def _as_number(value: Any) -> float:
     return math.nan if value is None else float(value[-1] if isinstance(value, tuple) else value)
 
 
-def check_solve(problem: Problem, recipe: Recipe, **options: Any) -> None:
+def check_solve(problem: Problem, recipe: Recipe, tolerance: float | None = None) -> None:
     """Raise for options that `solve` would reject."""
     from ..theory.solve import checked_tolerance
 
-    if "tolerance" in options:
-        checked_tolerance(options["tolerance"])
+    if tolerance is not None:
+        checked_tolerance(tolerance)
 
 
 def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
@@ -157,13 +159,14 @@ def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any)
     return found | {n: _as_number(getattr(best.recipe, n)) for n in keep if n in CHOSEN}
 
 
-def check_optimize(problem: Problem, recipe: Recipe, **options: Any) -> None:
+def check_optimize(
+    problem: Problem, recipe: Recipe, tolerance: float | None = None, **options: Any
+) -> None:
     """Raise for options that `optimize` would reject."""
     from ..tuning.optimize import checked_search
 
-    check_solve(problem, recipe, **options)
-    search = {name: value for name, value in options.items() if name != "tolerance"}
-    checked_search(problem, start=_given(recipe), **search)
+    check_solve(problem, recipe, tolerance)
+    checked_search(problem, start=_given(recipe), **options)
 
 
 def optimized(options: Mapping[str, Any]) -> set[str]:
@@ -196,13 +199,10 @@ def simulated(
         bare = name.removesuffix(STANDARD_ERROR)
         last = ensemble.collapsed_at >= 0 if bare == "collapsed" else getattr(ensemble, bare)[:, -1]
         last = np.asarray(last, dtype=float)
-        if name in BY_CLASS:
-            found[name] = last.mean(axis=0)
-        elif bare == name:
-            found[name] = float(last.mean())
+        if bare != name:
+            found[name] = last.std(ddof=1) / math.sqrt(last.size) if last.size > 1 else math.nan
         else:
-            spread = last.std(ddof=1) / math.sqrt(last.size) if last.size > 1 else math.nan
-            found[name] = float(spread)
+            found[name] = last.mean(axis=0)
     return found
 
 
@@ -235,15 +235,15 @@ def continuous(
     return {name: _as_number(found[name]) for name in keep}
 
 
-def check_continuum(problem: Problem, recipe: Recipe, **options: Any) -> None:
+def check_continuum(
+    problem: Problem, recipe: Recipe, until: float = 1.0, tolerance: float | None = None
+) -> None:
     """Raise for options that `continuum` would reject."""
     from ..theory.continuum.expansion import check_continuous
 
     check_continuous(problem, recipe)
-    check_solve(problem, recipe, **options)
-    if "until" in options:
-        accepted = "must be a finite number > 0"
-        number("until", options["until"], lambda value: 0 < value < math.inf, accepted)
+    check_solve(problem, recipe, tolerance)
+    number("until", until, lambda value: 0 < value < math.inf, "must be a finite number > 0")
 
 
 @dataclass(frozen=True)
@@ -270,20 +270,16 @@ class NamedTask:
         """Return the outputs with these names, or the default ones; raise for an unknown name, or
         for one that is not defined for this number of classes.
         """
-        names = tuple(keep) or self.default
-        if classes > 2:
-            known = [name for name in names if plain_name(name) in OF_CLASSES]
-            if not keep:
-                names = tuple(known)
-            for name in names:
-                if name in self.outputs and name not in known:
-                    some = ", ".join(one for one in OF_CLASSES if one in self.outputs)
-                    accepted = f"is for two classes only: {classes} classes have {some}"
-                    raise InvalidInput("keep", name, accepted)
+        known = [n for n in self.outputs if classes == 2 or plain_name(n) in OF_CLASSES]
+        names = tuple(keep) or tuple(name for name in self.default if name in known)
         for name in names:
             if name not in self.outputs:
-                plain = [known for known in self.outputs if not known.endswith(PATH)]
+                plain = [one for one in self.outputs if not one.endswith(PATH)]
                 raise InvalidInput("keep", name, f"unknown quantity; {nearest(str(name), plain)}")
+            if name not in known:
+                some = ", ".join(one for one in OF_CLASSES if one in self.outputs)
+                accepted = f"is for two classes only: {classes} classes have {some}"
+                raise InvalidInput("keep", name, accepted)
         if any(name.endswith(PATH) for name in names) and "t" not in names:
             names = ("t", *names)
         return {name: self.outputs[name] for name in names}

@@ -7,24 +7,20 @@ is stored as soon as it is finished, so an interrupt or a kill loses only the ru
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, SelfTrainError
 from ..runtime.parallel import cores
 from ..runtime.progress import Progress, ProgressOption
-from .computation import Computation, default_seconds
-from .executors import ProcessExecutor, SequentialExecutor
-from .grid import Grid, Point
+from .computation import DEFAULT_SECONDS, Computation, Failure, Task
+from .executors import KILLED, Batch, Limits, ProcessExecutor, Result, SequentialExecutor
+from .grid import Point
+from .packing import OTHER_FUNCTION, PackedFunction, pack_function
 from .store import Finished, Memory
-from .worker import KILLED, OTHER_FUNCTION, Batch, Limits, PackedFunction, Result, pack_function
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 TRIAL_SECONDS, WORTH_SECONDS = 1.0, 4.0
 """With `workers=None`: the time for which this process computes alone, and the expected remaining
@@ -34,94 +30,19 @@ time above which it then starts other processes.
 POLL_SECONDS = 1.0
 """Time between two checks of an executor that returns nothing."""
 
-BATCH_SECONDS = 0.5
-"""Expected duration of a batch of cheap points: sending it and storing it in a transaction take
-milliseconds.
-"""
-
-TAIL_PARTS = 3
-"""A batch has at most the fraction 1 / TAIL_PARTS of the remaining work per worker, so that all
-workers finish at about the same time.
+BATCH_SECONDS, TAIL_PARTS = 0.5, 3
+"""Expected duration of a batch of cheap points (sending and storing it takes milliseconds), and the
+largest fraction, 1 / TAIL_PARTS, of the remaining work of a worker in it, so that all workers
+finish at about the same time.
 """
 
 BATCHES_PER_WORKER = 2
 """Batches sent to each worker: one is computed, one is waiting."""
 
 MAX_LOSSES = 5
-"""A point whose worker (on a cluster) was lost this often has failed. From the second loss on, it
+"""A point whose worker (on a cluster) was lost this often has failed; from the second time on, it
 was the only point being computed.
 """
-
-
-@dataclass(frozen=True)
-class Task:
-    """A computation at the points of a grid.
-
-    Attributes:
-        names: the outputs that are needed; all by default.
-    """
-
-    computation: Computation
-    grid: Grid
-    names: tuple[str, ...] | None = None
-    _keys: dict[type, list[str]] = field(default_factory=dict, init=False, compare=False)
-
-    def keys(self, store: Memory) -> list[str]:
-        """Return the keys of the points in a store of this type (cached: it takes a while)."""
-        if type(store) not in self._keys:
-            found = [store.key(self.computation, point) for point in self.grid.points]
-            self._keys[type(store)] = found
-        return self._keys[type(store)]
-
-    @property
-    def seconds(self) -> float:
-        """Estimated time for all points, computed sequentially."""
-        return sum(self.computation.seconds(**point) for point in self.grid.points)
-
-    def find(self, store: Memory) -> list[Finished | None]:
-        """Return the stored points in grid order; None where needed values are missing."""
-        needed = tuple(self.computation.outputs or ()) if self.names is None else self.names
-        return [store.get(key, needed) for key in self.keys(store)]
-
-    def stored(self, store: Memory) -> int:
-        """Return the number of points whose values are in the store."""
-        return sum(one is not None and one.reason is None for one in self.find(store))
-
-    def load(self, store: Memory) -> xr.Dataset:
-        """Return all points as a dataset; raise if any is missing."""
-        from .dataset import gather
-
-        values = [one.values for one in self._all_done(store)]
-        data = gather(self.grid, self.computation.outputs, values)
-        return data.assign_attrs(computation=self.computation.name)
-
-    def taken(self, store: Memory) -> float:
-        """Return the processor time that all points took, in seconds."""
-        return sum(one.seconds for one in self._all_done(store))
-
-    def _all_done(self, store: Memory) -> list[Finished]:
-        found = self.find(store)
-        done = [one for one in found if one is not None and one.reason is None]
-        if len(done) < len(found):
-            damage = "".join(f"; damaged: {reason}" for reason in store.damage[:1])
-            raise SelfTrainError(
-                f"{len(found) - len(done)} of {len(found)} points are not in the store; "
-                f"`complete` computes them{damage}"
-            )
-        return done
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A point that could not be computed, and the reason."""
-
-    computation: Computation
-    point: Point
-    reason: str
-
-    def __str__(self) -> str:
-        parameters = ", ".join(f"{name}={value!r}" for name, value in self.point.items())
-        return f"{self.computation.name.rpartition('.')[2]}({parameters}): {self.reason}"
 
 
 class Job(NamedTuple):
@@ -143,7 +64,6 @@ def complete(
     notice: Callable[[str], None] = print,
     retry: bool = True,
     limits: Limits | None = None,
-    only: Sequence[int] | None = None,
 ) -> list[Failure]:
     """Compute and store all missing points; return those that failed.
 
@@ -158,10 +78,9 @@ def complete(
             again.
         retry: compute again the points that failed before; otherwise they remain failed.
         limits: limits of time and memory for each point.
-        only: positions of the points in their grids; all by default.
 
     >>> import tempfile
-    >>> from selftrain.sweeps import Output, Store
+    >>> from selftrain.sweeps import Grid, Output, Store
     >>> def double(x): return {"twice": 2 * x}
     >>> task = Task(Computation(double, {"twice": Output("2x")}), Grid({"x": (1.0, 2.0)}))
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -174,26 +93,21 @@ def complete(
     with store.writing():
         while store.damage:
             notice(f"damaged, its points are computed again: {store.damage.pop(0)}")
-        missing, failures = _missing(tasks, store, retry, only)
-        queue = Queue(missing, store, limits)
+        missing, failures = _missing(tasks, store, retry)
+        queue = Queue(missing)
         with Progress(len(missing), "points", progress, queue.seconds) as bar:
             for executor, stop in _executors(queue, workers, scheduler, limits):
-                try:
-                    for jobs, results in _finished_batches(queue, executor, stop):
-                        pairs = list(zip(jobs, results, strict=True))
-                        store.add([_finished(*pair) for pair in pairs])
+                with executor:
+                    for batch in _finished_batches(queue, executor, limits, stop):
+                        store.add([_finished(job, result) for job, result in batch])
                         failed = [
                             Failure(job.computation, job.point, result.reason)
-                            for job, result in pairs
+                            for job, result in batch
                             if result.reason is not None
                         ]
                         failures += failed
-                        expected = sum(job.seconds for job in jobs)
-                        bar.advance(len(jobs), failed=len(failed), expected=expected)
-                except BaseException:
-                    executor.close(now=True)
-                    raise
-                executor.close()
+                        expected = sum(job.seconds for job, _ in batch)
+                        bar.advance(len(batch), failed=len(failed), expected=expected)
     return failures
 
 
@@ -202,21 +116,19 @@ def _finished(job: Job, result: Result) -> Finished:
     return Finished(job.key, result.values or {}, result.seconds, result.reason, name, job.point)
 
 
-def _missing(
-    tasks: Iterable[Task], store: Memory, retry: bool, only: Sequence[int] | None
-) -> tuple[list[Job], list[Failure]]:
+def _missing(tasks: Iterable[Task], store: Memory, retry: bool) -> tuple[list[Job], list[Failure]]:
     """Return the distinct points to compute, longest first, and earlier failures not retried."""
     jobs: dict[str, Job] = {}
     failures: list[Failure] = []
     for task in tasks:
-        keys, found = task.keys(store), task.find(store)
-        for place in range(len(task.grid)) if only is None else only:
-            key, one, point = keys[place], found[place], task.grid.points[place]
+        work = task.computation
+        for key, one, point in zip(
+            task.keys(store), task.find(store), task.grid.points, strict=True
+        ):
             if one is not None and one.reason is not None and not retry:
-                failures.append(Failure(task.computation, point, one.reason))
+                failures.append(Failure(work, point, one.reason))
             elif (one is None or one.reason is not None) and key not in jobs:
-                seconds = task.computation.seconds(**point)
-                jobs[key] = Job(key, task.computation, point, seconds)
+                jobs[key] = Job(key, work, point, work.seconds(**point))
     return sorted(jobs.values(), key=lambda job: -job.seconds), failures
 
 
@@ -227,23 +139,22 @@ def _executors(
 
     A time limit needs child processes, which can be killed.
     """
-    if queue and workers is None and scheduler is None and limits.seconds is None:
-        end, several = time.monotonic() + TRIAL_SECONDS, cores(-1) > 1
+    here = scheduler is None and limits.seconds is None
+    if queue and here and workers is None and cores(-1) > 1:
+        end = time.monotonic() + TRIAL_SECONDS
         yield (
             SequentialExecutor(),
-            lambda: several and time.monotonic() > end and queue.seconds > WORTH_SECONDS,
+            lambda: time.monotonic() > end and queue.seconds > WORTH_SECONDS,
         )
     if queue and scheduler is not None:
         from .dask_cluster import DaskExecutor
 
-        yield (
-            scheduler if isinstance(scheduler, DaskExecutor) else DaskExecutor(scheduler),
-            lambda: False,
-        )
-    elif queue and workers == 0 and limits.seconds is None:
-        yield SequentialExecutor(), lambda: False
+        cluster = scheduler if isinstance(scheduler, DaskExecutor) else DaskExecutor(scheduler)
+        yield cluster, lambda: False
     elif queue:
-        yield ProcessExecutor(-1 if workers is None else workers), lambda: False
+        several = -1 if workers is None else workers
+        alone = here and (workers == 0 or (workers is None and cores(-1) == 1))
+        yield SequentialExecutor() if alone else ProcessExecutor(several), lambda: False
 
 
 class Queue:
@@ -251,23 +162,18 @@ class Queue:
 
     Attributes:
         slots: number of batches computed at once.
-        resent: lost batches, which are handed out first.
     """
 
-    def __init__(self, jobs: Iterable[Job], store: Memory, limits: Limits) -> None:
+    def __init__(self, jobs: Iterable[Job]) -> None:
         self.slots = 1
-        self.resent: deque[list[Job]] = deque()
-        self._store, self._limits = store, limits
         self._waiting: dict[int, deque[Job]] = {}
         self._measured: dict[int, float] = {}  # time taken over time estimated, by computation
         self._packed: dict[int, PackedFunction] = {}
         for job in jobs:
             self._waiting.setdefault(id(job.computation), deque()).append(job)
-            if job.computation.seconds is not default_seconds:
-                self._measured[id(job.computation)] = 1.0
 
     def __bool__(self) -> bool:
-        return bool(self.resent) or any(self._waiting.values())
+        return any(self._waiting.values())
 
     @property
     def seconds(self) -> float:
@@ -279,61 +185,65 @@ class Queue:
 
         A computation whose speed is still unknown gives batches of one point.
         """
-        if self.resent:
-            return self.resent.popleft()
         jobs = max(filter(None, self._waiting.values()), key=lambda jobs: self._expected(jobs[0]))
         taken, room = [jobs.popleft()], 0.0
-        if id(taken[0].computation) in self._measured:
-            left = len(jobs) * self._expected(taken[0])
-            room = min(BATCH_SECONDS, left / (TAIL_PARTS * self.slots)) - self._expected(taken[0])
+        first = taken[0]
+        if id(first.computation) in self._measured or first.seconds != DEFAULT_SECONDS:
+            left = len(jobs) * self._expected(first)
+            room = min(BATCH_SECONDS, left / (TAIL_PARTS * self.slots)) - self._expected(first)
         while jobs and room >= self._expected(jobs[0]):
             room -= self._expected(jobs[0])
             taken.append(jobs.popleft())
         return taken
 
-    def learn(self, jobs: Sequence[Job], results: Sequence[Result]) -> None:
+    def put_back(self, jobs: Sequence[Job]) -> None:
+        """Hand out a batch again."""
+        self._waiting[id(jobs[0].computation)].extendleft(reversed(jobs))
+
+    def packed(self, work: Computation, by_value: bool = False) -> PackedFunction:
+        """Return the pickled function of a computation.
+
+        It is pickled only once, since calls may change its state. `by_value`: pickle it again,
+        together with the user's modules in their present state; later batches use that.
+        """
+        if id(work) not in self._packed or by_value:
+            self._packed[id(work)] = pack_function(work, by_value)
+        return self._packed[id(work)]
+
+    def learn(self, finished: Sequence[tuple[Job, Result]]) -> None:
         """Update the measured speed, by a moving average: the time of the first point may include
         the compilation of kernels.
         """
-        which, expected = id(jobs[0].computation), sum(job.seconds for job in jobs)
-        ratio = max(sum(result.seconds for result in results), 1e-6) / max(expected, 1e-6)
+        which = id(finished[0][0].computation)
+        expected = sum(job.seconds for job, _ in finished)
+        ratio = max(sum(result.seconds for _, result in finished), 1e-6) / max(expected, 1e-6)
         self._measured[which] = 0.5 * (self._measured.get(which, ratio) + ratio)
 
     def _expected(self, job: Job) -> float:
         return job.seconds * self._measured.get(id(job.computation), 1.0)
 
-    def packed(self, jobs: Sequence[Job], by_value: bool = False) -> Batch:
-        """Return jobs with their pickled function.
-
-        The function is pickled only once, since calls may change its state. `by_value`: pickle it
-        again, together with the user's modules in their present state; later batches use that.
-        """
-        one = jobs[0].computation
-        if id(one) not in self._packed or by_value:
-            self._packed[id(one)] = pack_function(one, type(self._store) is not Memory, by_value)
-        return Batch(self._packed[id(one)], [job.point for job in jobs], self._limits)
-
 
 def _finished_batches(
-    queue: Queue, executor: SequentialExecutor, stop: Callable[[], bool]
-) -> Iterator[tuple[Sequence[Job], list[Result]]]:
-    """Yield jobs with their results as they finish.
+    queue: Queue, executor: SequentialExecutor, limits: Limits, stop: Callable[[], bool]
+) -> Iterator[list[tuple[Job, Result]]]:
+    """Yield jobs with their results as they finish, in batches.
 
-    Lost batches are sent again. From the second loss on their points are sent one by one, with
-    nothing else running, to find the one that kills its worker.
+    The points of a batch that was lost with its worker are sent one by one, with nothing else
+    running, to find the one that kills its worker.
     """
     queue.slots = executor.slots
-    running: dict[Future[list[Result]], tuple[list[Job], Batch]] = {}
-    suspects: deque[list[Job]] = deque()
-    losses: dict[str, int] = {}
+    running: dict[Future[list[Result]], tuple[list[Job], PackedFunction]] = {}
+    suspects: deque[Job] = deque()
+    losses: Counter[str] = Counter()
 
     def send(jobs: list[Job]) -> None:
-        batch = queue.packed(jobs)
-        running[executor.submit(batch)] = jobs, batch
+        function = queue.packed(jobs[0].computation)
+        batch = Batch(function, [job.point for job in jobs], limits)
+        running[executor.submit(batch)] = jobs, function
 
     while running or suspects or (queue and not stop()):
         if suspects and not running:
-            send(suspects.popleft())
+            send([suspects.popleft()])
         while queue and not suspects and len(running) < BATCHES_PER_WORKER * queue.slots:
             send(queue.take())
             if any(future.done() for future in running):
@@ -342,28 +252,26 @@ def _finished_batches(
         executor.check()
         fatal = None
         for future in done:
-            jobs, batch = running.pop(future)
+            jobs, function = running.pop(future)
             try:
                 results = future.result()
             except executor.lost:
-                for job in jobs:
-                    losses[job.key] = losses.get(job.key, 0) + 1
-                if losses[jobs[0].key] == 1:
-                    queue.resent.append(jobs)
-                elif losses[jobs[0].key] < MAX_LOSSES or len(jobs) > 1:
-                    suspects.extend([job] for job in jobs)
+                losses.update(job.key for job in jobs)
+                if len(jobs) == 1 and losses[jobs[0].key] >= MAX_LOSSES:
+                    yield [(jobs[0], Result(None, 0.0, KILLED))]
                 else:
-                    yield jobs, [Result(None, 0.0, KILLED)]
+                    suspects.extend(jobs)
                 continue
-            if results[-1].reason == OTHER_FUNCTION and not batch.function.by_value:
+            if results[-1].reason == OTHER_FUNCTION and not function.by_value:
                 with suppress(InvalidInput):
-                    queue.packed(jobs, by_value=True)
-                    queue.resent.append(jobs)
+                    queue.packed(jobs[0].computation, by_value=True)
+                    queue.put_back(jobs)
                     continue
             if results[-1].fatal:
                 fatal = results.pop().reason
             if results:
-                queue.learn(jobs[: len(results)], results)
-                yield jobs[: len(results)], results
+                finished = list(zip(jobs, results, strict=False))  # fewer after a fatal one
+                queue.learn(finished)
+                yield finished
         if fatal is not None:
             raise SelfTrainError(fatal)

@@ -193,8 +193,7 @@ class Store(Memory):
     def _close(self) -> None:
         if self._base is not None:
             with suppress(sqlite3.Error):  # leave a single file, unless someone is reading it
-                self._base.execute("pragma busy_timeout=0")
-                self._base.execute("pragma journal_mode=delete")
+                self._base.executescript("pragma busy_timeout=0; pragma journal_mode=delete")
             self._base.close()
             self._base = None
 
