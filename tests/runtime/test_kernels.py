@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from selftrain.runtime import kernels
 from selftrain.runtime.kernels import cache_folder, kernel
 from selftrain.runtime.source_files import package_root, sources
 
@@ -285,3 +286,21 @@ def test_a_part_may_print_and_raise(tmp_path: Path) -> None:
         if attempt == 1:
             (whole,) = tmp_path.rglob("whole-*-whole-*.nbc")
             whole.unlink()
+
+
+def test_a_numba_whose_methods_have_other_names_is_noticed() -> None:
+    asked = (
+        "from numba.core import codegen\n"
+        "library = codegen.JITCodeLibrary\n"
+        "del library._finalize_final_module\n"
+        "from selftrain.runtime import kernels\nprint(kernels.numba_is_known())"
+    )
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"
+
+
+def test_kernels_run_without_the_own_way_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "numba_is_known", lambda: False)
+    names: dict[str, Any] = {"kernel": kernel, "np": np}
+    exec(CALLED, names)
+    assert names["twice"](np.arange(4.0)) == 12.0

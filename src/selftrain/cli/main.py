@@ -19,7 +19,7 @@ from .examples import epilog
 from .explore import explore
 from .optimize import optimize
 from .paper import app as paper
-from .plan import plan
+from .plan_file import plan
 from .simulate import simulate
 from .solve import solve
 from .sweep import app as sweep

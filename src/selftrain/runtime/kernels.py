@@ -59,6 +59,8 @@ def kernel(*, allocates: bool = True, **options: Any) -> Callable[[Function], Fu
     def compiled(function: Function) -> Function:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
+        if not numba_is_known():
+            return njit(**options)(function)  # type: ignore[no-any-return]
         folder = cache_folder(Path(function.__code__.co_filename))
         kinds = []
         for library, from_python in zip(_libraries(), (True, False), strict=True):
@@ -72,6 +74,29 @@ def kernel(*, allocates: bool = True, **options: Any) -> Callable[[Function], Fu
         return whole  # type: ignore[no-any-return]
 
     return compiled
+
+
+@cache
+def numba_is_known() -> bool:
+    """Return whether numba has the methods that are replaced below, which it may rename.
+
+    If not, numba compiles kernels as it does by default, in every process again.
+    """
+    from numba.core import caching, codegen, compiler, environment
+
+    library = codegen.JITCodeLibrary
+    needed = {
+        library: (
+            *("_ensure_finalized", "_finalize_dynamic_globals", "_finalize_final_module"),
+            *("_finalize_specific", "_optimize_final_module", "serialize_using_bitcode"),
+            *("enable_object_caching", "serialize_using_object_code"),
+        ),
+        codegen.JITCPUCodegen: ("magic_tuple",),
+        compiler.CompileResult: ("_rebuild", "_reduce"),
+        caching.NullCache: ("load_overload",),
+        environment: ("lookup_environment",),
+    }
+    return all(hasattr(home, name) for home, names in needed.items() for name in names)
 
 
 @cache

@@ -133,7 +133,7 @@ class Plan:
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
         """Draw errors and the law of the gain, or one `panel` of them on `ax`."""
-        from ...plots.plan import plot_plan
+        from ...plots.plan_card import plot_plan
 
         return plot_plan(self, panel=panel, ax=ax)
 
@@ -144,7 +144,7 @@ class Plan:
         return f"Plan({self.advice!r}, gain {self.gain})"
 
     def _repr_html_(self) -> str:
-        from ...plots.plan import plan_card
+        from ...plots.plan_card import plan_card
 
         return plan_card(self)
 
