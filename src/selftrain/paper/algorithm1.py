@@ -50,10 +50,8 @@ def gauss_hermite(outer: int = 120, inner: int = 40) -> GaussRule:
 class PicardRun:
     """The solution of a run; arrays over t = 0..T, with the names of `Trajectory`.
 
-    Attributes:
-        iterations: number of sweeps of each step.
-        residual: largest change of an order parameter in the last sweep.
-        failure: why a partial run ended; from that step on all arrays are NaN.
+    `iterations` counts the sweeps of each step, `residual` is the largest change of an order
+    parameter in the last one. All arrays are NaN from the step of a `failure` on.
     """
 
     q: Array
@@ -89,15 +87,13 @@ def picard(
 
     Arguments:
         damping: $\eta_d$, the weight of the new conjugates in a sweep.
-        rule: quadrature of the steps without a threshold, and of $\xi_2$ at a threshold; step 0
-            uses its outer part. Default: `gauss_hermite()`.
+        rule: quadrature of steps without a threshold, and of $\xi_2$ at one; step 0 uses its outer
+            part. Default: `gauss_hermite()`.
         samples: Monte Carlo samples of a step with a threshold, drawn once per step.
-        tolerance: largest change of an order parameter in the last sweep (absolute, as in the
-            paper; so an order parameter of size 1e-4 has four correct digits less).
-        start: "previous" starts a step with the conjugates of the previous step, as the paper does;
-            at t = 1 and small $\lambda_U$ the norm can become huge on the way, where no fixed
-            quadrature is accurate. "no-update" starts at the weights of t-1 (`eq: no update`):
-            $\hat m = \hat\chi = 0$, $\hat R = \hat Q + \lambda = 1/\chi'$.
+        tolerance: largest absolute change of an order parameter in the last sweep.
+        start: "previous" starts at the conjugates of the previous step, as in the paper; at t = 1
+            and small $\lambda_U$ the norm can become huge, where no fixed rule is accurate.
+            "no-update" starts at the weights of t-1 (`eq: no update`).
         on_failure: "raise" the error, or return the "partial" run.
 
     Returns:
@@ -108,8 +104,7 @@ def picard(
     ([2.19824047, 1.20120524], True)
     """
     _check(problem, recipe, damping)
-    rule = gauss_hermite() if rule is None else rule
-    rng = default_rng(seed)
+    rule, rng = rule or gauss_hermite(), default_rng(seed)
     table = np.full((problem.steps + 1, 11), np.nan)
     failure, step = None, _supervised(problem, recipe, rule)
     try:
@@ -142,9 +137,7 @@ def _check(problem: Problem, recipe: Recipe, damping: float) -> None:
 
 
 class _Points(NamedTuple):
-    r"""Quadrature points: sign s of the class, noises $\xi/\sqrt\Delta$, weight, label p, and
-    $dp/d\tilde h$.
-    """
+    r"""Quadrature points: sign s, noises $\xi/\sqrt\Delta$, weight, label p and $dp/d\tilde h$."""
 
     sign: Array
     first: Array
@@ -157,11 +150,8 @@ class _Points(NamedTuple):
 class _Step(NamedTuple):
     r"""The equations of one step.
 
-    Attributes:
-        points: quadrature points of the averages.
-        edges: points of the delta functions at the threshold; None without a threshold.
-        before: solution of the previous step, from which this one starts: $\Theta$, $\hat\Theta$,
-            sweeps, residual.
+    It starts from `before`: $\Theta$, $\hat\Theta$, sweeps and residual of the previous step. The
+    `edges` are points of the delta functions at the threshold; None without a threshold.
     """
 
     t: int
@@ -175,9 +165,7 @@ class _Step(NamedTuple):
 
 
 def _supervised(problem: Problem, recipe: Recipe, rule: GaussRule) -> _Step:
-    """Return step 0, which starts at w = 0. There is no earlier model, so only the second noise
-    occurs.
-    """
+    """Return step 0, which starts at w = 0; without an earlier model there is no first noise."""
     alpha, (rho, delta) = problem.alpha_l, problem.labeled
     sign = np.repeat([1.0, -1.0], rule.outer.size)
     weight = np.where(sign > 0, rho, 1 - rho) * np.tile(rule.outer_weights, 2)
@@ -258,8 +246,8 @@ def _order(step: _Step, hats: Array, bias: float) -> Array:
 def _conjugates(step: _Step, hats: Array, theta: Array, accuracy: float) -> tuple[Array, float]:
     r"""Return $\hat{\mathcal F}(\Theta)$ and the B that solves `eq:rs-saddle-b`.
 
-    E[f] increases with B, so Newton's method is kept inside a bracket of the root. $q - R^2/q'$ is
-    computed from the conjugates, which avoids cancellation.
+    E[f] increases with B: Newton's method is kept inside a bracket. $q - R^2/q'$ is computed from
+    the conjugates, without cancellation.
     """
     _, chi, m, overlap, bias = theta.tolist()
     q_last, _, m_last = step.before[:3].tolist()
@@ -286,13 +274,11 @@ def _conjugates(step: _Step, hats: Array, theta: Array, accuracy: float) -> tupl
 def _averages(
     points: _Points, m: float, bias: float, along: float, across: float, strength: float
 ) -> tuple[float, float, float, float, float]:
-    r"""Return the means of $\partial f/\partial h$, $f^2$, $sf$, $-\partial f/\partial\tilde h$,
-    $f$.
+    r"""Return the means of $\partial f/\partial h = \sigma'/(1+c\sigma')$, $f^2$, $sf$,
+    $-\partial f/\partial\tilde h = p'/(1+c\sigma')$, and $f = \sigma(x) - p$.
 
     The trained logit x solves $x + c(\sigma(x) - p) = h$ (`appeq: effective problem u t`), by
-    Newton's method from x = 0, which converges monotonically for every c. Then $f = \sigma(x) - p$,
-    $\partial f/\partial h = \sigma'/(1+c\sigma')$ and
-    $-\partial f/\partial\tilde h = p'/(1+c\sigma')$.
+    Newton's method from x = 0, which converges monotonically for every c.
     """
     slope = square = signed = response = mean = 0.0
     for k in range(points.sign.size):
