@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from selftrain.protocol import protocol_of
+from selftrain.simulation.designs.design import Stored
 from selftrain.simulation.linear.fit import fit
 from selftrain.simulation.random_streams import generator
 from selftrain.simulation.run_plan import plan_run
@@ -91,7 +92,7 @@ def _scikit_learn() -> tuple[float, float, float]:
 
     drawing = seconds(data)
     rows, labels, shares = made
-    exact = fit(rows[:count], shares[:count], loss, ridge).weights
+    exact = fit(Stored(rows[:count]), shares[:count], loss, ridge).weights
     for tol in (1e-4, 1e-5, 1e-6, 1e-7):
         model = LogisticRegression(C=1 / ridge, tol=tol, max_iter=5000)
         fitting = seconds(partial(model.fit, rows, labels, sample_weight=shares))

@@ -98,4 +98,4 @@ def test_the_example_of_a_grid_file_is_one(tmp_path: Path) -> None:
     ((_, example),) = examples(next(docstrings(Path(gridfile.__file__).read_text("utf-8"))))
     plan = plan_of_tables(tomllib.loads(example), tmp_path)
     assert plan.grid.shape == (3, 10, 2)
-    assert (plan.task, plan.keep) == ("optimize", ("error", "gain"))
+    assert (plan.task, plan.call.keep) == ("optimize", ("error", "gain"))

@@ -19,5 +19,5 @@ def test_no_pair_of_a_grid_is_better(rho: float, delta: float, alpha_u: float) -
     problem = Problem(0.5, alpha_u, rho, delta, steps=1)
     pairs = itertools.product(np.logspace(-4, 4, 17), repeat=2)
     least = min(solve(problem, Recipe(*pair), 1e-7).error[-1] for pair in pairs)
-    _, run = best(0.5, alpha_u, rho, delta, 1e4)
+    _, run = best(1e4, alpha_l=0.5, alpha_u=alpha_u, rho=rho, delta=delta)
     assert run.error[-1] <= least + 1e-8

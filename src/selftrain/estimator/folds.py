@@ -54,16 +54,15 @@ def assign_folds(coordinates: Array, classes: Array, random: np.random.RandomSta
     """Return the fold of every sample, stratified by class.
 
     The samples of a class are assigned to the folds in turn, in the order of their projections on a
-    random direction: this order depends on their content, not on their position.
+    random direction: this order depends on their content, not on their position. The largest class
+    comes first, of equal ones that with the lowest projection: names of classes do not matter.
     """
     order = coordinates @ random.standard_normal(coordinates.shape[1])
+    members = [np.flatnonzero(classes == label) for label in np.unique(classes)]
+    ranked = [own[np.lexsort((own, order[own]))] for own in members]
+    ranked.sort(key=lambda own: (-len(own), order[own[0]]))
     folds = np.zeros(len(classes), dtype=int)
-    offset = 0
-    for label in np.unique(classes):
-        members = np.flatnonzero(classes == label)
-        ranked = members[np.lexsort((members, order[members]))]
-        folds[ranked] = (np.arange(len(ranked)) + offset) % FOLDS
-        offset += len(ranked)
+    folds[np.concatenate(ranked)] = np.arange(len(classes)) % FOLDS
     return folds
 
 

@@ -170,9 +170,10 @@ def check_optimize(
 
 
 def optimized(options: Mapping[str, Any]) -> set[str]:
-    """Return the parameters that `optimize` varies with these options."""
+    """Return the parameters that `optimize` varies with these options, which may be invalid."""
     both = (options.get("over", DEFAULT_OVER), options.get("schedule", ()))
-    return {name for names in both for name in ([names] if isinstance(names, str) else names)}
+    listed = [[names] if isinstance(names, str) else names for names in both]
+    return {name for names in listed if isinstance(names, Sequence) for name in names}
 
 
 def _given(recipe: Recipe) -> dict[str, Any] | None:

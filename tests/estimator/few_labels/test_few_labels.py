@@ -233,3 +233,16 @@ def test_input_that_is_rejected_with_a_reason(cancer):
     dask = pytest.importorskip("dask.array")
     with pytest.raises(InvalidInput, match="in memory"):
         FewLabelClassifier().fit(dask.from_array(rows), target)
+
+
+@pytest.mark.parametrize("labels", [31, 33])
+def test_the_names_of_the_classes_do_not_matter(labels: int) -> None:
+    """Folds must not depend on the order of the names: numbers of labels that they do not divide."""
+    X, classes = load_breast_cancer(return_X_y=True)
+    known = np.random.default_rng(labels).permutation(len(classes))[:labels]
+    found = []
+    for names in (classes, 1 - classes):
+        y = np.full(len(classes), -1)
+        y[known] = names[known]
+        found.append(FewLabelClassifier(random_state=0).fit(X, y).decision_function(X))
+    np.testing.assert_allclose(found[0], -found[1], atol=1e-9)

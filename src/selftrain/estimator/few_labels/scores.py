@@ -77,14 +77,16 @@ def forest(samples: Samples, seed: int) -> Forest:
     model = RandomForestRegressor(
         TREES, max_features=FEATURES, oob_score=True, random_state=seed, n_jobs=1
     )
-    columns = targets[:, 0] if targets.shape[1] == 1 else targets
-    model.fit(samples.rows[samples.known], columns, weights)
+    # Targets are centred: ties between splits are then broken alike whichever class is called 1.
+    centred = (targets[:, 0] if targets.shape[1] == 1 else targets) - 0.5
+    model.fit(samples.rows[samples.known], centred, weights)
     proportions = weights @ targets / weights.sum()
     return Forest(model, proportions, _forest_odds(model.oob_prediction_, proportions))
 
 
-def _forest_odds(means: Array, proportions: Array) -> Array:
-    return np.asarray(logit(np.clip(as_columns(means), CERTAIN, 1 - CERTAIN)) - logit(proportions))
+def _forest_odds(centred: Array, proportions: Array) -> Array:
+    means = np.clip(as_columns(centred) + 0.5, CERTAIN, 1 - CERTAIN)
+    return np.asarray(logit(means) - logit(proportions))
 
 
 class Linear(NamedTuple):
