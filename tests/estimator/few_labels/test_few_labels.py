@@ -237,7 +237,7 @@ def test_input_that_is_rejected_with_a_reason(cancer):
 
 @pytest.mark.parametrize("labels", [31, 33])
 def test_the_names_of_the_classes_do_not_matter(labels: int) -> None:
-    """Folds must not depend on the order of the names: numbers of labels that they do not divide."""
+    """Folds must not depend on the order of names; five folds divide neither number of labels."""
     X, classes = load_breast_cancer(return_X_y=True)
     known = np.random.default_rng(labels).permutation(len(classes))[:labels]
     found = []
