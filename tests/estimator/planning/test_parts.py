@@ -18,6 +18,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from selftrain import SelfTrainingLinearClassifier
 from selftrain.errors import InvalidInput
 from selftrain.estimator.planning import models
+from selftrain.estimator.planning.assumptions import _same_cells
 from selftrain.estimator.planning.inputs import Input
 from selftrain.estimator.planning.models import folds
 from selftrain.estimator.planning.posterior import (
@@ -116,6 +117,21 @@ def test_sources_that_disagree_widen_the_interval_to_both() -> None:
     alike = Cells(sizes, np.array([5, 0, 0, 35]), np.array([155, 0, 0, 5]), 100_000)
     main, other = by_cells(alike, random), by_labels(alike, random)
     assert np.array_equal(widened(main, other, random).candidate, main.candidate)
+
+
+def test_the_cell_with_too_many_labels_is_named() -> None:
+    """Only the candidate predicts the positive class for 4 of 60, but for 1 % of the unlabelled.
+
+    Such a count is 0.6 on average, and 4 or more have the probability 0.0034 (Poisson's law), while
+    the numbers of positive predictions hardly differ.
+    """
+    sizes = np.array([0.77, 0.01, 0.024, 0.196])
+    odd = _same_cells(Cells(sizes, np.array([1, 2, 0, 8]), np.array([41, 2, 2, 4]), 1940))
+    assert not odd.holds
+    said = "only the candidate predicts the positive class for 6.7% of the held-out and 1.0% of the"
+    assert said in odd.found
+    usual = _same_cells(Cells(sizes, np.array([1, 0, 0, 8]), np.array([45, 1, 1, 4]), 1940))
+    assert usual.holds
 
 
 def test_intervals_cover_models_of_known_errors() -> None:

@@ -14,6 +14,14 @@ from .posterior import Cells
 RARE = 0.01
 """Significance level: what is rarer by chance is a violation."""
 
+PREDICTED = (
+    "both models predict the negative class",
+    "only the candidate predicts the positive class",
+    "only the baseline predicts the positive class",
+    "both models predict the positive class",
+)
+"""The four cells in words, in the order of `Cells`."""
+
 CHOICES = 499
 """Random subsets of the samples that the labelled ones are compared with."""
 
@@ -102,7 +110,7 @@ def _same_means(table: Array, labeled: Any) -> Assumption:
 
 def _same_cells(cells: Cells) -> Assumption:
     """Compare the cells of held-out samples with those of unlabelled ones, by Pearson's statistic
-    and simulation.
+    and simulation; report the cell that adds most to the statistic.
     """
     seen = cells.positive + cells.negative
     labels = int(seen.sum())
@@ -113,11 +121,11 @@ def _same_cells(cells: Cells) -> Assumption:
         return np.asarray(((counts - expected) ** 2 / expected).sum(axis=-1))
 
     chance = (1 + np.sum(distance(drawn) >= distance(seen))) / 4001
-    called = seen[1:] @ [1, 1, 2] / labels, cells.sizes[1:] @ [1, 1, 2]
+    cell = int(np.argmax((seen - expected) ** 2 / expected))
     return Assumption(
-        "both models call as many labelled samples positive as others",
+        "predictions for held-out labelled samples are distributed like those for the others",
         bool(chance > RARE),
-        f"Labelled, held out: {called[0] / 2:.0%}; unlabelled: {called[1] / 2:.0%} (probability"
-        f" {chance:.2g}).",
+        f"Largest difference: {PREDICTED[cell]} for {seen[cell] / labels:.1%} of the held-out and"
+        f" {cells.sizes[cell]:.1%} of the unlabelled samples (probability by chance {chance:.2g}).",
         "If classes were chosen when labelling, errors of the plan are uncertain.",
     )
