@@ -203,6 +203,7 @@ def _changed(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
         (ROWS, np.arange(60) % 4 - 1, {}, "positive="),
         (ROWS, LABELS, {"positive": 7}, "no such class"),
         (pd.DataFrame({"a": ROWS[:, 0], "town": ["x", "y"] * 30}), LABELS, {}, "town"),
+        (pd.DataFrame({"id": [f"P{k}" for k in range(60)]}), LABELS, {}, "drop 'id' first"),
         ([["a", str(k)] for k in range(60)], LABELS, {}, "must be numbers"),
         (ROWS, LABELS, {"encode": "yes"}, "True or False"),
     ],

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from ...errors import InvalidInput
 from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption, checked_progress
-from ..checks import check_finite, text_columns
+from ..checks import check_finite, identifiers, text_columns
 from . import text
 from .assumptions import Assumptions, check
 from .csv_rows import read_csv_rows
@@ -203,6 +203,9 @@ def _models(
                 "columns must be numbers; encode=True (on the command line --encode) makes a column"
                 " of 0 and 1 for each value of a text column"
             )
+            if counting := identifiers(X[texts]):
+                names = ", ".join(map(repr, counting))
+                accepted += f"; drop {names} first if it is an identifier"
             raise InvalidInput("X", texts, accepted)
         if texts:  # a model would name the columns of the encoded table
             numbers = X.drop(columns=texts)
