@@ -103,7 +103,8 @@ def _same_means(table: Array, labeled: Any) -> Assumption:
     return Assumption(
         "labelled samples are drawn like the others",
         chance > RARE,
-        f"{chance:.1%} of random subsets of this size are at least as far from the mean of all.",
+        f"The means of {chance:.1%} of random subsets of this size are as far from those of all"
+        " samples, or farther.",
         "All errors are then for samples like the labelled ones; the advice may not carry over.",
     )
 
