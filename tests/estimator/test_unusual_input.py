@@ -151,6 +151,8 @@ def test_measured_columns_are_not_taken_for_identifiers():
             "time": np.sort(random.random(200)),
             "name": [f"{random.choice(list('abc'))}{k}" for k in range(200)],
             "town": ["a", "b"] * 100,
+            "share": np.char.mod("%.4f", np.linspace(0.1, 0.2, 200)),
+            "loss": pd.Series(-np.arange(1001, 1201) / 1e4, dtype=object),
         }
     )
     assert identifiers(frame) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any, NamedTuple
 
@@ -89,6 +90,8 @@ def _numbers_rows(column: Any) -> bool:
     if column.dtype.kind not in "iu":
         parts = column.astype(str).str.extract(r"^(.*?)(\d{1,18})$")
         if parts[1].hasnans or parts[0].nunique() > 1:
+            return False
+        if re.fullmatch(r"[+-]?\d*\.", parts[0].iloc[0]):  # measured numbers: 0.12, 0.47
             return False
         column = parts[1].astype("int64")
     steps = np.diff(np.sort(column.to_numpy()))
