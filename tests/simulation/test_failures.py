@@ -204,3 +204,19 @@ def test_a_fit_that_takes_nothing_from_a_collapsed_one_is_made() -> None:
     for seed in runs.vectors:
         assert [one.size for one in seed.weights] == [100, 0, 0, 100, 100]
         assert [one.size for one in seed.logits] == [200, 0, 0, 200, 200]
+
+
+def test_a_second_collapse_loses_its_own_class() -> None:
+    shares = {"a": 0.3, "b": 0.3, "c": 0.7, "d": 0.7}
+    groups = tuple(SampleGroup(name, 2.0, rho, 0.5) for name, rho in shares.items())
+    hard = PseudoLabels(0, sharpness=float("inf"))
+    fits = (
+        Fit(20.0, "logistic", (Use("a"),)),
+        Fit(0.3, "logistic", (Use("b", 1.0, hard),)),
+        Fit(20.0, "logistic", (Use("c"),)),
+        Fit(0.3, "logistic", (Use("d", 1.0, hard._replace(teacher=2)),)),
+    )
+    runs = simulate(Protocol(groups, fits), features=100, seeds=2, probes=0)
+    np.testing.assert_array_equal(runs.confusion[:, 1, :, 0], 1.0)
+    np.testing.assert_array_equal(runs.confusion[:, 3, :, 1], 1.0)
+    np.testing.assert_array_equal(runs.lost_at, [[3, 1], [3, 1]])

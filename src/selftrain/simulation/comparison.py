@@ -72,7 +72,8 @@ class Comparison:
         seeds: number of seeds that have a state at each step.
         gaps: distances of distributions, if vectors were stored.
         within: the relative deviation below which runs and theory agree.
-        complete: whether all seeds and the theory have an error at every step.
+        complete: whether all seeds and the theory have an error at every step, except for fits of a
+            protocol that neither has because labels collapsed.
         note: a caveat for the reader; may be empty.
     """
 
@@ -220,7 +221,7 @@ def compare(ensemble: Ensemble, trajectory: Any, within: float = WITHIN) -> Comp
         ensemble.count(),
         laws,
         within,
-        complete=bool(np.isfinite(ensemble.error - theory.error).all()),
+        complete=_complete(ensemble, theory),
         note=_note(ensemble),
     )
 
@@ -335,6 +336,18 @@ def _deviation(ensemble: Ensemble, pair: _Pair, tests: int) -> Deviation | None:
     return deviation(relative, ensemble.features, tests, pair.resolution)
 
 
+def _complete(ensemble: Ensemble, theory: Any) -> bool:
+    """Return whether all seeds and the theory have an error at every step.
+
+    In a protocol, the theory has none for a collapsed fit and those that depend on it. If all seeds
+    lost the same fits, nothing is missing.
+    """
+    known = np.isfinite(ensemble.error - theory.error).all(axis=0)
+    if ensemble.problem is None and theory.failure is None and not ensemble.failures:
+        known |= np.isnan(theory.q) & (ensemble.count() == 0)
+    return bool(known.all())
+
+
 def _note(ensemble: Ensemble) -> str:
     if ensemble.method == "rows":
         return "real rows: the deviations show how far they are from Gaussian clusters"
@@ -345,7 +358,10 @@ def _note(ensemble: Ensemble) -> str:
     parts = [f"{count} {how}" for how, count in ended.items() if count]
     if not parts:
         return ""
+    found = f"of {len(ensemble.seeds)} seeds {' and '.join(parts)}"
+    if set(ensemble.count().tolist()) <= {0, len(ensemble.seeds)}:
+        return found
     return (
-        f"of {len(ensemble.seeds)} seeds {' and '.join(parts)}: from there on only what all seeds "
-        "have is judged, and z-scores are of the others, which are not a fair sample"
+        f"{found}: from there on only what all seeds have is judged, and z-scores are of the"
+        " others, which are not a fair sample"
     )

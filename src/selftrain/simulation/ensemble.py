@@ -179,8 +179,9 @@ class Ensemble:
         lost = (
             np.isneginf(self.bias) if self.classes > 2 else np.zeros(self.label_shares.shape, bool)
         )
-        for seed in np.flatnonzero(self.collapsed_at >= 0):
-            lost[seed, self.collapsed_at[seed] :] = np.arange(self.classes) != self.predicts[seed]
+        # of a collapsed fit, all predictions are of the one class of its labels
+        collapsed = np.isnan(self.v) & np.isfinite(self.error)
+        lost |= collapsed[..., None] & (self.confusion == 0).all(axis=2)
         return np.where(lost.any(axis=1), lost.argmax(axis=1), -1)
 
     @property

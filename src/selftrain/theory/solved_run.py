@@ -132,8 +132,12 @@ class SolvedRun:
         index = whole("t", t, lambda n: -steps - 1 <= n <= steps, accepted) % (steps + 1)
         if not np.isfinite(self.q[index]):
             lost = "into one class" if self.classes == 2 else "and lack a class"
-            why = f"the labels collapsed {lost}" if self.failure is None else "it failed"
-            accepted = f"must be a step with a state; {why} after step {good - 1}"
+            failed = self.failure is not None and index >= good
+            why = "it failed" if failed else f"the labels collapsed {lost}"
+            where = (
+                f"after step {good - 1}" if index >= good else "there, or in a fit it depends on"
+            )
+            accepted = f"must be a step with a state; {why} {where}"
             raise InvalidInput("t", t, accepted)
         return index
 

@@ -170,7 +170,7 @@ def test_fits_that_take_nothing_from_a_collapsed_one_are_solved_without_it() -> 
         )
     of_run, of_alone = run.training_logits(4), alone.training_logits(2)
     np.testing.assert_array_equal(of_run.scores, of_alone.scores)
-    with pytest.raises(InvalidInput, match="must be a step with a state"):
+    with pytest.raises(InvalidInput, match="collapsed into one class there, or in a fit it"):
         run.training_logits(1)
 
 
@@ -181,6 +181,8 @@ def test_finite_systems_after_a_collapse_follow_the_theory() -> None:
     comparison = runs.compare(run)
     assert np.isfinite(comparison.z["q"][[0, 3, 4]]).all()
     assert np.isnan(comparison.z["q"][1:3]).all()
+    assert comparison.complete
+    assert comparison.note == "of 8 seeds 8 collapsed"
     for name in ("q", "bias", "error", "fraction_selected"):
         z = comparison.z[name] if name in comparison.z else np.zeros(1)
         assert np.nanmax(np.abs(z)) < 4, name
