@@ -279,8 +279,8 @@ def check_within(loss: Loss, reach: float, *targets: float) -> None:
 
 
 def _pairs(targets: list[float], logits: Array) -> tuple[Array, Array]:
-    """Return pairs of targets and logits: each logit with each of `targets`, and with `BETWEEN`
-    other values from their minimum to their maximum.
+    """Pair each logit with each of `targets`, and with `BETWEEN` more targets between the smallest
+    and the largest of them; return the targets and the logits of all pairs.
     """
     low, high = min(targets), max(targets)
     shift = np.modf(GOLDEN * np.arange(1, logits.size + 1))[0]

@@ -130,7 +130,10 @@ def _readable_errors(path: str | Path, field: str) -> Iterator[None]:
 
 
 def _invalid_byte(path: Path, error: UnicodeDecodeError) -> str:
-    """Return the first byte that is not UTF-8, with its line, which pandas does not report."""
+    """Return the first byte that is not UTF-8, as text; for plain files also its line.
+
+    Pandas does not report the line, so the file is read again.
+    """
     if path.is_file() and path.suffix.lower() not in COMPRESSED:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):

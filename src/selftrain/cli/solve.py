@@ -164,7 +164,7 @@ def _ending(run: "SolvedRun") -> list[str]:
 
 
 def _solver(run: "SolvedRun") -> str:
-    """Return a sentence about the solver; evaluations and accuracy may differ between machines."""
+    """Return a sentence about the solver, whose numbers may differ between machines."""
     result = run.summary()
     steps = counted(result["confirmed_steps"], "step")
     starts = ", ".join(f"{count} {name}" for name, count in result["starts"].items())

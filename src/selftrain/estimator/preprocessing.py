@@ -188,7 +188,10 @@ def _root_mean_square(values: Array) -> float:
 def _sample(
     rows: Rows, weights: Array, count: int, random: np.random.RandomState
 ) -> tuple[Rows, Array]:
-    """Draw random rows of a table in memory; all if there are no more, or on a cluster."""
+    """Draw `count` random rows of a table in memory, with their weights.
+
+    A table with no more rows, or on a cluster, is returned as it is.
+    """
     if not isinstance(rows, StoredRows) or rows.shape[0] <= count:
         return rows, weights
     which = np.sort(random.choice(rows.shape[0], count, replace=False))

@@ -68,8 +68,9 @@ def calibrated(problem: TwoClasses, outcome: Outcome) -> Fitted:
 
 
 def as_found(prepared: Prepared, outcome: Outcome, metric: int) -> Fitted:
-    """Return a Gaussian run in one of the metrics, whose scores are log-odds already: only the
-    class proportion is added.
+    """Return the model of a Gaussian run in one of the metrics, without calibration.
+
+    Its scores are log-odds already; only the class proportion is added.
     """
     share, exponent = outcome.mixture.share, prepared.exponents[metric]
     history = [{"metric": exponent, **entry} for entry in outcome.history]

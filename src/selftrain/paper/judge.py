@@ -32,7 +32,7 @@ def above_bayes(error: xr.DataArray, bayes: xr.DataArray) -> Judged:
 
 
 class Agreement(NamedTuple):
-    """Distances of means over seeds from a theory.
+    """Distances between a theory and the means of simulated quantities over seeds.
 
     Attributes:
         largest: the largest distance of a mean from the theory.

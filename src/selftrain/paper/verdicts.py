@@ -68,7 +68,7 @@ def claims_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
 
 
 def key_of(claim: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return the entries that identify a claim in all figures."""
+    """Return the entries by which a claim is recognised in another figure."""
     return claim["quote"], claim["case"], claim["test"]
 
 

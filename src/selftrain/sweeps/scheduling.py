@@ -211,8 +211,8 @@ class Queue:
         return self._packed[id(work)]
 
     def learn(self, finished: Sequence[tuple[Job, Result]]) -> None:
-        """Update the measured speed, by a moving average: the time of the first point may include
-        the compilation of kernels.
+        """Update the measured speed by a moving average, because the first time may include the
+        compilation of kernels.
         """
         which = id(finished[0][0].computation)
         expected = sum(job.seconds for job, _ in finished)

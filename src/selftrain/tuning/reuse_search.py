@@ -82,8 +82,9 @@ class ReuseSearch(Search):
         return min(descents, key=lambda found: found.value)
 
     def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
-        """Descend on more points to the optimum; return it with its `conditions`, which are NaN if
-        the error is discontinuous.
+        """Descend to the optimum, with more points per average; return it with its `conditions`.
+
+        If the error is discontinuous, x itself is returned, with conditions that are NaN.
         """
         self.points, self.best = POINTS, np.inf
         if self._jumps(x):

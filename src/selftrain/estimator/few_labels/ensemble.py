@@ -133,11 +133,13 @@ def _scores(rows: Array, ranked: Array, trained: SelfTrained, trees: Forest, lin
 def _combine(
     held_out: Array, scores: Array, classes: Array, weights: Array, safe: bool
 ) -> Combined:
-    """Combine the scores of one class against the rest, one row each.
+    """Combine the three scores of one class against the rest.
 
     Arguments:
-        held_out: of the labelled samples, whose classes (0 or 1) and weights are given.
-        scores: of the unlabelled samples.
+        held_out: held-out scores of the labelled samples, one row per score.
+        scores: scores of the unlabelled samples (of all, if those are few), likewise.
+        classes, weights: of the labelled samples; a class is 0 or 1.
+        safe: whether to add `SAFE` to the weights of the scores.
     """
     spread = _spread(scores, held_out)
     inverse = np.divide(1.0, spread, out=np.zeros(3), where=spread > SMALLEST)

@@ -33,8 +33,8 @@ FARTHEST = 1e30
 class Units(NamedTuple):
     """Offset and unit of every column for trees, which compute in single precision.
 
-    Units are powers of two and small offsets stay, so that ordinary columns lose no digit. The unit
-    of a constant column is infinite: the column becomes zero.
+    Units are powers of two, and offsets that are small are not subtracted, so that ordinary columns
+    lose no digit. The unit of a constant column is infinite: the column becomes zero.
     """
 
     offset: Array

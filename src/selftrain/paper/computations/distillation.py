@@ -84,8 +84,10 @@ def distilled(steps: int, **setting: Any) -> Problem:
 
 
 def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
-    """Solve a run on one quasi-Monte Carlo replicate; exactly if no sample is reused, or for the
-    squared loss with linear labels.
+    """Solve a run on one quasi-Monte Carlo replicate of `points` points.
+
+    The solution is exact, without points, if no sample is reused, if the run collapses before, or
+    if loss and labels are linear (squared loss, soft labels).
     """
     once = problem.steps == 0 or problem.every_sample_once
     exact = solve(*((problem, recipe) if once else before_reuse(problem, recipe)))

@@ -37,7 +37,9 @@ PANELS = {"endless": "(c), the limit of balanced classes, which does not depend 
 
 
 def balanced(quick: bool) -> Task:
-    r"""Return balanced tuned runs for several $\alpha_U$, with and without selection."""
+    r"""Return the task of tuned runs of balanced classes: several $\alpha_U$, with and without
+    selection.
+    """
     axes = {"alpha_u": BATCHES_QUICK if quick else BATCHES, "selection": (False, True)}
     return chains(quick, axes, rho=0.5)
 

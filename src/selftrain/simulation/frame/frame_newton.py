@@ -183,8 +183,11 @@ def slopes_at(
 
 @kernel(nogil=True)
 def kept_share(descent: float, ahead: float) -> float:
-    """Return the fraction of a move to keep, from the slopes along it at both ends; 1 unless it
-    overshot.
+    """Return the fraction of a move to keep: all of it, or less if the move overshot.
+
+    Arguments:
+        descent: slope of the objective along the move where it starts.
+        ahead: the same slope where it ends; positive behind the minimum.
     """
     downhill = abs(descent)
     if ahead <= OVERSHOT * downhill:

@@ -188,7 +188,7 @@ class WeightHistory:
     def slopes(
         self, trial: Trial, hats: Hats, layout: Layout, off: dict[int, Array]
     ) -> tuple[dict[Law, Array], dict[int, Fields]]:
-        """Return the derivatives of the means and of the fields in all unknowns.
+        """Return the derivatives of means and fields with respect to every unknown.
 
         Arguments:
             off: the weights orthogonal to the basis of each covariance, as `see` returns them.

@@ -82,8 +82,11 @@ def in_unknowns(
 def in_laws(
     column: Array, space: Spectrum | MatrixSpace, clusters: Clusters, means: Array
 ) -> tuple[Array, Array]:
-    """Return the derivatives in the laws of the weights of some steps, given those in the columns
-    of these steps (rows of `column`) and the means of the weights.
+    """Convert derivatives in the columns of a run to derivatives in the laws of its weights.
+
+    Arguments:
+        column: derivatives in the columns, one row per step.
+        means: means of the weights at these steps.
     """
     if isinstance(space, Spectrum):
         return _in_modes(column, space, clusters, means)

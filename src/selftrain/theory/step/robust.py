@@ -210,8 +210,14 @@ class StepEquations:
 
 
 class Solution(NamedTuple):
-    """Unknowns x of a solved step, and how they were found: starting point, counts, relative
-    accuracy, and the exponent of the rule on which it was solved (a finer one confirmed it).
+    """Unknowns x of a solved step, and how they were found.
+
+    Attributes:
+        start: name of the starting point.
+        evaluations: how often the equations were evaluated.
+        nodes: of the quadrature in the last evaluation.
+        accuracy: relative, of the unknowns.
+        exponent: of the quadrature rule on which the step was solved. A finer rule confirmed it.
     """
 
     x: Array
