@@ -5,6 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from selftrain.observables import (
     entries,
@@ -68,3 +69,18 @@ def test_arrays_are_split_by_entry() -> None:
     values = np.arange(12.0).reshape(3, 2, 2)
     assert entries("q", values[:, 0, 0], 1).keys() == {"q"}
     assert entries("confusion", values, 1)["confusion[1,0]"].tolist() == [2.0, 6.0, 10.0]
+
+
+def test_which_class_is_selected_more_often_at_random_values() -> None:
+    """The two probabilities, from the distribution of the logits in each class."""
+    random = np.random.default_rng(1)
+    for _ in range(300):
+        m, bias, limit = random.normal(0.5, 0.6), random.normal(0, 0.6), random.uniform(0, 2)
+        variances, rho = tuple(random.uniform(0.2, 3, 2)), random.uniform(0.05, 0.95)
+        positive, negative = (
+            norm(bias + m, variances[1] ** 0.5),
+            norm(bias - m, variances[0] ** 0.5),
+        )
+        above = rho * positive.sf(limit) + (1 - rho) * negative.sf(limit)
+        below = rho * positive.cdf(-limit) + (1 - rho) * negative.cdf(-limit)
+        assert selects_positive(m, variances, bias, rho, limit) == (above > below)
