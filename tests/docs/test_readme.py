@@ -57,7 +57,10 @@ SPEEDS = [
     (r"same quadrature is ([\d,]+) times slower", "theory", "Algorithm 1, our quadrature"),
     (r"scikit-learn is ([\d,]+) times slower", "simulation", "scikit-learn"),
     (r"gradient costs ([\d.]+) forward runs", "gradients", "gradient over forward"),
-    (r"Nelder-Mead is ([\d.]+) to", "gradients", "Nelder-Mead over ours: lambda_l, lambda_u"),
+    (
+        r"Nelder-Mead is ([\d.]+) to", "gradients",
+        "Nelder-Mead over ours: lambda_l, lambda_u, threshold",
+    ),
     (
         r"Nelder-Mead is [\d.]+ to ([\d.]+) times", "gradients",
         "Nelder-Mead over ours: lambda_l, lambda_u, annealing",
