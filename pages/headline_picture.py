@@ -28,7 +28,7 @@ def plot_headline(story: Headline, size: tuple[float, float] = WIDE) -> Figure:
         ax.set_ylim(0.055, None)
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
         ax.set_ylabel("error on new samples")
-        ax.set_title(_title(story))
+        ax.set_title(_title(story, " " if size[0] >= WIDE[0] else "\n"))
     return figure
 
 
@@ -70,9 +70,9 @@ def _draw(ax: Axes, story: Headline) -> None:
     )  # fmt: skip
 
 
-def _title(story: Headline) -> str:
+def _title(story: Headline, separator: str) -> str:
     ensemble = story.helped.simulated
-    words = f"{story.problem.rho:.0%} of the samples are positive. Lines: theory"
+    words = f"{story.problem.rho:.0%} of the samples are positive.{separator}Lines: theory"
     if ensemble is None:
         return words
     return f"{words}; dots: {len(ensemble.seeds)} simulations"

@@ -5,10 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from pages.first import examples, main
 from pages.headline import BOUNDS, PROBLEM, Contender, headline, simulated
-from pages.headline_picture import plot_headline
+from pages.headline_picture import NARROW, WIDE, plot_headline
 from pages.headline_text import finding, remarks
 from selftrain import Recipe, solve
 
@@ -84,6 +85,19 @@ def test_four_lines_are_drawn_and_named(told):
     assert ends == sorted([helped, naive, alone, full])
     named = " ".join(text.get_text() for text in ax.texts)
     assert all(f"{100 * end:.1f} %" in named for end in ends)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["page", "phone"])
+def test_all_words_are_inside_the_picture(told, size):
+    figure = plot_headline(told, size)
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    titles = [text for text in figure.findobj(Text) if "are positive" in text.get_text()]
+    assert titles
+    for text in (*titles, *ax.texts, ax.xaxis.label, ax.yaxis.label):
+        box = text.get_window_extent()
+        assert box.x0 >= 0, text
+        assert box.x1 <= figure.bbox.x1, text
 
 
 def told_page(told, monkeypatch, folder, first, second):
