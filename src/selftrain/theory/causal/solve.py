@@ -125,7 +125,7 @@ def _with_fits_after_a_collapse(setting: Setting, wanted: float | None, on_failu
 
 
 def _solve(setting: Setting, wanted: float | None, on_failure: str) -> Result:
-    """Solve all fits up to a collapse, except those that are left out."""
+    """Solve all fits up to a collapse, except those that are omitted."""
     tolerance = default_tolerance(setting) if wanted is None else wanted
     if setting.linear:
         return _attempt(setting, Asked(tolerance, tolerance, (0,)), on_failure)

@@ -277,7 +277,7 @@ class WeightHistory:
         return factors
 
     def skip(self) -> None:
-        """Append a fit that is left out: it has no weights, and adds no direction."""
+        """Append a fit that is omitted: it has no weights, and adds no direction."""
         self.fits.append(np.full((self.components, self.space.size, self._most), np.nan))
         for basis in self.bases.values():
             basis.rows += [np.zeros(len(basis.vectors))] * self.components
